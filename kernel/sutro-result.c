@@ -101,8 +101,8 @@ static u64 sutro_probe_part(const struct sutro_probe *probe,
 }
 
 /*
- * The least that a write of a class costs: as much as a read of its size, where that was measured
- * and the drive has no cache; else 0.
+ * The least that a request of a class costs: a write as much as a read of its size, where that
+ * was measured and the drive has no cache; else 0.
  */
 static u64 sutro_probe_least_ns16(const struct sutro_device *device,
 				  unsigned int class)
@@ -110,7 +110,8 @@ static u64 sutro_probe_least_ns16(const struct sutro_device *device,
 	const struct sutro_costs *costs = &device->costs;
 	unsigned int read = class % SUTRO_SIZES;
 
-	if (device->amplification.has_cache ||
+	if (sutro_cost_op(class) != SUTRO_WRITE ||
+	    device->amplification.has_cache ||
 	    !(costs->measured & ~costs->bounded & BIT(read)))
 		return 0;
 	return costs->ns16[read];
@@ -128,16 +129,14 @@ void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,
 	bool is_write = sutro_cost_op(probe->class) == SUTRO_WRITE;
 	struct sutro_probe_class *of = &probe->of[probe->class];
 	u32 depth = sutro_probe_depth(of, now_ns);
-	u64 ns16 = sutro_probe_cost(of, is_write, depth, now_ns), least_ns16 = 0;
+	u64 ns16 = sutro_probe_cost(of, is_write, depth, now_ns);
+	u64 most_ns16 = ns16;
 
 	if (of->unsaturated) {
-		if (is_write)
-			least_ns16 =
-				min(ns16, sutro_probe_least_ns16(device,
-								 probe->class));
 		of->took_ns16 = ns16 * depth;
 		ns16 = sutro_probe_part(probe, device, of->took_ns16, depth);
-		ns16 = max(ns16, least_ns16);
+		ns16 = max(ns16, sutro_probe_least_ns16(device, probe->class));
+		ns16 = min(ns16, most_ns16);
 	}
 	sutro_cost_measured(device, probe->class, ns16, of->unsaturated);
 	if (of->paired)
