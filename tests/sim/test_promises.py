@@ -8,6 +8,8 @@ Random scenarios, and those that have a goal. Everything is seeded: a failure co
 
 import math
 import os
+import statistics
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -137,17 +139,20 @@ def test_feasible(drawn: tuple[Scenario, list[int]]) -> None:
     """Floors that fit hold, weights are calm, and no unit starves.
 
     On hdds a random request costs the less the more of them the drive has to choose from, so on
-    a stripe costs depend on where the unit waits: weights move, and only the mean is judged. On
-    flash, probes of the elevator hold back all groups now and then, for long on a slowed disk.
+    a stripe costs depend on where the unit waits: weights move, and only the mean is judged, in
+    the median of three seeds: in one of six it may be 0.73, and 0.99 over 40 s. On flash, probes
+    of the elevator hold back all groups now and then, for long on a slowed disk.
     """
     scenario, promised = drawn
     note(str(scenario))
     result = scenario.run()
     check_weights(result)
+    others = [replace(scenario, seed=seed).run() for seed in (2, 3)] if is_hdd(scenario) else []
     for number in range(len(promised)):
         promise = result.promises[number]
-        note(f"promise {number}: {promise['state'][-1]} held {result.held(number, SETTLED_S)}")
-        assert result.held(number, SETTLED_S) >= (0.85 if is_hdd(scenario) else 0.97)
+        held = statistics.median(one.held(number, SETTLED_S) for one in (result, *others))
+        note(f"promise {number}: {promise['state'][-1]} held {held}")
+        assert held >= (0.85 if is_hdd(scenario) else 0.97)
         if is_hdd(scenario):
             continue
         assert result.worst(number, SETTLED_S) >= 0.6
