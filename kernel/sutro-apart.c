@@ -51,8 +51,8 @@
  * nothing.  As it is, the group enters a shared window ahead by its part (sutro_tree_lead()), and
  * the window takes at least SUTRO_APART_OTHERS of 4 parts of the entitlement of the others.
  *
- *	Without that, c has 0.2 % of its rate alone.  It is entitled to 4.8 %, and has 2.3 % of
- *	its rate and 4.1 % of the device time.
+ *	Without that, c has 0.2 % of its rate alone.  It is entitled to 4.8 %, and has 2.1 % of
+ *	its rate and 3.5 % of the device time.
  *
  * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod

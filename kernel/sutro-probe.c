@@ -319,11 +319,17 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 
 /* ---- which class, and when ---- */
 
+/* Has no probe tried to measure a class? */
+static bool sutro_probe_is_untried(const struct sutro_probe_class *of)
+{
+	return !of->probes && !of->failures;
+}
+
 /* The least time after the last probe, as a multiple of its length. */
 static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 				const struct sutro_probe_class *of)
 {
-	bool first = !of->probes && !of->failures;
+	bool first = sutro_probe_is_untried(of);
 
 	if (probe->rare)
 		return probe->lasted_ns * (first && !probe->reserved
@@ -333,16 +339,6 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 	if (first)
 		return probe->lasted_ns;
 	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
-}
-
-/* Are there requests of a class that no probe has tried to measure? */
-static bool sutro_probe_is_first(const struct sutro_probe *probe,
-				 unsigned int class)
-{
-	const struct sutro_probe_class *of = &probe->of[class];
-
-	return !list_empty(&probe->peers[class]) && !of->probes &&
-	       !of->failures;
 }
 
 static bool sutro_probe_is_due(const struct sutro_probe *probe,
@@ -418,7 +414,8 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	if (sutro_probe_count(probe) < 2 || !probe->limit)
 		return;
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
-		probe->guessing |= sutro_probe_is_first(probe, i);
+		probe->guessing |= !list_empty(&probe->peers[i]) &&
+				   sutro_probe_is_untried(&probe->of[i]);
 		if (sutro_probe_is_due(probe, i, now_ns) &&
 		    (best < 0 || sutro_probe_precedes(probe, device, i, best)))
 			best = i;

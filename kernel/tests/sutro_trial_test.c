@@ -118,8 +118,9 @@ static void sutro_test_trial_beside_pauses(struct kunit *test)
 	KUNIT_EXPECT_GE(test, few_percent(test, 1000, 3 * MS), 92);
 }
 
-/* a is protected, and e has had no request for half a second. */
-static struct sutro_test *left_alone(struct kunit *test, struct client *clients)
+/* a has one small request at a time and thinks between them, e one large request at a time. */
+static struct sutro_test *beside_large(struct kunit *test,
+				       struct client *clients)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
 
@@ -133,6 +134,14 @@ static struct sutro_test *left_alone(struct kunit *test, struct client *clients)
 				      .next_ns = t->now_ns };
 	t->core.tunables.protect = 97;
 	sutro_group_set_weight(&t->a, 500);
+	return t;
+}
+
+/* a is protected, and e has had no request for half a second. */
+static struct sutro_test *left_alone(struct kunit *test, struct client *clients)
+{
+	struct sutro_test *t = beside_large(test, clients);
+
 	clients_run(t, clients, 2 * SECOND_NS);
 	clients[1].think_ns = 100 * SECOND_NS;
 	clients_run(t, clients, SECOND_NS / 2);
@@ -165,21 +174,10 @@ static void sutro_test_trial_then_weight(struct kunit *test)
 /* A trial of costs that are guessed takes longer, as they will be measured soon. */
 static void sutro_test_trial_of_guesses(struct kunit *test)
 {
-	struct sutro_test *t = sutro_test_new(test, false);
-	struct client clients[] = {
-		{ .group = &t->a,
-		  .bus_ns = SMALL_NS,
-		  .think_ns = MS,
-		  .next_ns = t->now_ns },
-		{ .group = &t->e,
-		  .bus_ns = LARGE_NS,
-		  .flash_ns = FLASH_NS,
-		  .next_ns = t->now_ns },
-	};
+	struct client clients[2];
+	struct sutro_test *t = beside_large(test, clients);
 
-	t->core.tunables.protect = 97;
 	t->core.tunables.guessing = true;
-	sutro_group_set_weight(&t->a, 500);
 	clients_run(t, clients, SECOND_NS);
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
 	clients_run(t, clients, SECOND_NS / 4);

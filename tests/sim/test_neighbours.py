@@ -24,6 +24,8 @@ RARE = {**SYNC, "think_us": 100_000, "poisson": 1}
 SCAN = {"bytes": 1 << 20, "iodepth": 32}
 WRITES = {**SCAN, "write": 1}
 FLOOD = {"write": 1, "async": 1, "bytes": 1 << 19, "iodepth": 64}
+COMMITS = {**SYNC, "write": 1, "flush": 1}
+CACHE = {**SSD, "cache_kb": 16384}
 
 
 def _lines(groups: tuple[Group, ...], parent: int, lines: list[str]) -> list[tuple[int, Job]]:
@@ -137,6 +139,19 @@ def test_stream_of_another_slice_on_hdd(think_us: int) -> None:
     database = {**SYNC, "think_us": think_us}
     *_, stream = simulate({"kind": 0}, (100, ((1000, database), (100, SCAN))), (100, SCAN))
     assert stream["part"] > 0.45
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME, CACHE], ids=["ssd", "nvme", "cache"])
+@pytest.mark.parametrize("database", [SYNC, COMMITS], ids=["reads", "commits"])
+@pytest.mark.parametrize("shell", [SYNC, COMMITS], ids=["reads", "commits"])
+def test_commits_beside_a_flood(disk: dict[str, int], database: Job, shell: Job) -> None:
+    """Services that read, or write with fsync(), beside a buffered writer in one of the slices."""
+    slices = ((100, ((1000, database), (100, FLOOD))), (100, ((100, shell),) * 4))
+    first, _, *shells = simulate(disk, *slices)
+    (database_alone,), (shell_alone,) = (simulate(disk, (100, job)) for job in (database, shell))
+    assert rate(first) > 0.7 * rate(database_alone)
+    for service in shells:
+        assert rate(service) > 0.8 * rate(shell_alone)
 
 
 @pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
