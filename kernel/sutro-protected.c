@@ -229,7 +229,9 @@ static void sutro_protect_join(struct sutro_core *core,
 		sutro_protect_new_set(protect);
 	if (own->marked)
 		sutro_group_mark(group);
-	sutro_protect_add(core, own);
+	/* Others count from the next cycle on: each of their requests would add their shares. */
+	if (matters)
+		sutro_protect_add(core, own);
 	protect->changed |= matters;
 	protect->other_came_ns = now_ns;
 	protect->full_ns = now_ns;
