@@ -338,11 +338,6 @@ struct control_promise *control_promise(struct control *c, uint32_t promise)
 
 /* ---- output ---- */
 
-double control_capacity(const struct control *c, uint32_t leaf)
-{
-	return c->capacity[leaf];
-}
-
 struct link *control_link(const struct control *c, uint32_t promise,
 			  uint32_t leaf)
 {

@@ -199,8 +199,6 @@ double control_needs(const struct control *c, uint32_t leaf);
 /** control_allotted() - share of @leaf set aside for the promise, 0..1 */
 double control_allotted(const struct control *c, uint32_t promise,
 			uint32_t leaf);
-/** control_capacity() - device time per second that a busy @leaf is charged for, about 1 */
-double control_capacity(const struct control *c, uint32_t leaf);
 /**
  * control_is_measured() - is the cost of a unit of the promised rate known?
  *

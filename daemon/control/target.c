@@ -25,7 +25,7 @@
  *	1	20 ms	0.04 * 1.25 + 0.01 = 0.06
  *	2	14 ms	0.085
  *	...
- *	7	4.6 ms	0.29, and stays
+ *	7	4.6 ms	0.27, and stays
  *
  * Only the wait in the scheduler can be shortened. Requests of others that are at the
  * disk already are waited for; a goal below that is missed with all the time that there

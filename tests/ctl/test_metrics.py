@@ -47,10 +47,6 @@ def metrics(*args):
     return samples(run.out)
 
 
-def without_daemon(use):
-    return State([use] if use else [])
-
-
 # Against the daemon.
 
 
