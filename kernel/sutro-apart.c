@@ -386,7 +386,7 @@ void sutro_apart_end(struct sutro_core *core)
 }
 
 /**
- * sutro_apart_begin - a cycle begins, or weights or protected groups have changed
+ * sutro_apart_begin - a cycle begins, or a setting or the set of protected groups has changed
  * @core:	the leaf
  * @begins:	a cycle begins
  * @now_ns:	the time

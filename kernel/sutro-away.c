@@ -2,11 +2,11 @@
 /*
  * Sutro I/O scheduler: protected groups that stay away.
  *
- * The device waits for a protected group for 32 ms or more (sutro-gap.c), and for one with reserved
- * time for up to a second (sutro-reserve.c).  But the group may be waiting for others: a commit of
- * the journal contains their data, and a task that writes to the page cache sleeps while there are
- * too many dirty pages (balance_dirty_pages()).  If the device idled meanwhile, neither would go
- * on.  So others may send while a group is away:
+ * The device waits for a protected group for up to 64 ms in most cases (sutro-gap.c), and for one
+ * with reserved time for up to a second (sutro-reserve.c).  But the group may be waiting for
+ * others: a commit of the journal contains their data, and a task that writes to the page cache
+ * sleeps while there are too many dirty pages (balance_dirty_pages()).  If the device idled
+ * meanwhile, neither would go on.  So others may send while a group is away:
  *
  * 1. When a group is rarely back
  *

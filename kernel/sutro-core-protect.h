@@ -133,7 +133,8 @@ struct sutro_phase_sum {
  * @used_nr:	how many
  * @reserved:	only requests of protected groups are sent
  * @clear:	a reserved window, and no request of another group is at the device
- * @changed:	a weight or class, or the set of protected groups, has changed
+ * @changed:	a setting or the set of protected groups has changed; a group that only keeps
+ *		up with others may join or leave without that (sutro-protected.c)
  * @prolonged:	a probe has prolonged the shared window
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
@@ -165,8 +166,8 @@ struct sutro_phase_sum {
  * @other_came_ns: when one arrived last
  * @away:	others are served because a protected group stays away (sutro-away.c)
  * @away_sent_ns: when a request of others was sent for that reason last
- * @shares:	sum of the shares of all groups in @groups, of SUTRO_SHARE_WHOLE, as long as it
- *		has not to be found anew
+ * @shares:	sum of the shares of all groups in @groups, of SUTRO_SHARE_WHOLE; groups that
+ *		join or leave without @changed change it in the next cycle
  * @depth:	how many requests they have at most
  * @cached_until_ns: until when the device works on writes that its cache took
  * @gap_end_ns:	in a gap, when requests of other groups have to be done

@@ -49,8 +49,8 @@
  *	devices that change	Fairness: slower writes	probes begin again
  *	 change
  *	probes			Fairness: 4 KiB and	2 % of the time one class
- *	 probe, meter, peer	256 KiB, reads and	of requests is sent
- *				writes, write cache
+ *	 probe, meter, peer,	256 KiB, reads and	of requests is sent
+ *	 result			writes, write cache
  *	protection		Fairness: reader with	what others leave unused
  *	 favoured, protect,	think time; tests/sim	in reserved windows
  *	 protected, gap, think,	test_protect.py,
@@ -58,8 +58,9 @@
  *	 apart
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
- *	groups that stay away	tests/sim		1 in 16 of the group's
- *	 away			test_away.py		time
+ *	groups that stay away	tests/sim		1 in 64 of the group's
+ *	 away			test_away.py		time, with reserved
+ *							time 1 in 16
  *	latency targets		Databases: last column;	as protection
  *	 latency		test_latency.py
  *	journals and flushes	fsync			others wait for a commit,

@@ -47,7 +47,7 @@
  * of bytes: where a class from 64 KiB on was measured, those of its direction with too few
  * requests follow from it.
  *
- *	32 channels of 140 us, a bus of 200 MB/s, 128 KiB reads cost 640 us.  Four reads
+ *	32 channels of 140 us, a bus of 205 MB/s, 128 KiB reads cost 640 us.  Four reads
  *	of 256 KiB saturate the bus, but there are no eight to show that.  They took 5.1 ms
  *	each; divided by 8, 640 us.  By bytes: 1280 us, which is what the bus needs.
  *

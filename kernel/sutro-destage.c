@@ -41,7 +41,7 @@
 
 #include "sutro-destage.h"
 
-/* As the prior costs of a rotational device (sutro-cost.c): 125 MB/s. */
+/* As the prior costs of a rotational device (sutro-estimate.c): 125 MB/s. */
 #define SUTRO_DESTAGE_SEEK_NS (4 * 1000 * 1000ULL)
 #define SUTRO_DESTAGE_BYTE_NS 8ULL
 /* The longest seek of a slow drive, and a revolution. */

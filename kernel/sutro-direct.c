@@ -38,8 +38,8 @@
  * sutro_direct_insert().  Linux 6.12 allows that as it is.  But then it takes
  * two tags, one of the scheduler and one of the driver.  Without RQF_SCHED_TAGS, too, it takes
  * a driver tag only, as without an elevator.  Stock kernels warn when such a request has
- * to be inserted after all (a quiesced queue, a requeue by the driver), so this needs the first
- * patch of our series, which defines BLK_MQ_SCHED_BYPASS.  From Linux 7.2 on,
+ * to be inserted after all (a quiesced queue, a requeue by the driver), so this needs the last
+ * patch of the series, which defines BLK_MQ_SCHED_BYPASS.  From Linux 7.2 on,
  * RQF_USE_SCHED follows from RQF_SCHED_TAGS, and without the patch there is no
  * direct mode (sutro_direct_flags()).
  *

@@ -37,11 +37,12 @@
  * A rotational device serves one request after another, so there is no latency beyond the
  * device time.  Costs are measured exactly there, and vary with seeks: a request is sent if an
  * expensive one of others would fit in, and the factor is 1.  A protected stream would pay a seek
- * for each gap, so that only a group of random requests has gaps there; nor has one with reserved
- * time, unless it stays away (sutro-away.c).
+ * for each gap, so only a group of random requests has gaps there.
  *
  *	a reads 16 KiB in 8 ms and thinks for 20 ms, b reads 64 KiB in 10 ms, all at random:
  *	one request of b is sent in each gap.  Without gaps, b would have 1 % of the device.
+ *
+ * A group with reserved time has no gaps on any device, unless it stays away (sutro-away.c).
  *
  * The device is kept for a group that thinks for up to 64 ms, or 32 ms if it is rotational.  A
  * group is waited for up to 256 ms if it is quiet for half of its mean think time and the requests

@@ -13,7 +13,7 @@
  *    of latency stays below that.  With S slow requests in a second of shared windows,
  *    p is at most that part of X_r / S.  If a cycle has fewer than 1024 / SLOW requests,
  *    they arrive in short windows as in reserved ones: p is at most that part by the part
- *    of requests in shared windows that are slow;
+ *    of requests in shared windows that are slow.
  *
  * The first bound alone leaves others at least (100 - protect) percent of the time, less
  * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
@@ -51,7 +51,8 @@
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
  * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
- * protected that was not when these were measured.
+ * protected that was not when these were measured, unless the group only keeps up with others
+ * (sutro-favoured.c) and has one request queued.
  *
  *	a (weight 200) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
  *	X_r is 18,000 a second, X_s 400: p = 0.03 / (1 - 0.02) = 3 %.  a's requests use

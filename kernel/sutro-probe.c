@@ -23,7 +23,8 @@
  *     class that costs little, are let through two at a time: they wait for each
  *     request, and their part can be subtracted.
  *  2. When nothing else of any weight is in flight, and no more than d, 2d
- *     completions of k are let pass.  Requests that a bus or a queue within the device
+ *     completions of k are let pass, or d where one costs more than
+ *     SUTRO_PROBE_EXPENSIVE_NS.  Requests that a bus or a queue within the device
  *     had collected would look too fast.
  *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
  *     to another: a multiple of d, for a device that works on d at once completes them

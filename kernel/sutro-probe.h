@@ -41,7 +41,8 @@ struct sutro_peer {
  * @due_ns:	when it should be measured again
  * @interval_ns: pause between two probes
  * @depth:	requests in flight with which it saturates the device, 0 if not known
- * @probes:	how many ended with a result; those from before a change of the device count as one
+ * @probes:	how many ended with a result, or were given up beside protected groups while
+ *		the cost was known; those from before a change of the device count as one
  * @failures:	how many in a row ended without
  * @mixed:	the next probe is of both directions
  * @paired:	the last result is that of the mate, too

@@ -3,8 +3,10 @@
  * Sutro I/O scheduler: the set of protected groups.
  *
  * sutro-protect.c describes which groups become protected, and for how long they are.  A group is
- * added when a request of it arrives; the set is looked at once in a cycle (sutro-window.c), and
- * when weights or its groups have changed.
+ * added when a request of it arrives.  The set is looked at once in a cycle (sutro-window.c), and
+ * when a setting or the set has changed.  Groups that only keep up with others (sutro-favoured.c)
+ * may come and go with each request.  So the set is not looked at when one of them leaves, or
+ * joins with one request: that counts from the next cycle on.
  */
 #include <linux/slab.h>
 

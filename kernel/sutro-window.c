@@ -18,8 +18,9 @@
  * communication: on a stripe, a request that is split over four leaves would otherwise
  * meet a shared window on one of them four times as often.
  *
- * A cycle also begins anew when weights or protected groups have changed.  Its shared part is
- * set by the rates in both kinds of windows (sutro-part.c).
+ * A cycle is adapted before its end when a setting or the set of protected groups has changed
+ * (sutro-protected.c).  Its shared part is set by the rates in both kinds of windows
+ * (sutro-part.c).
  *
  * 2. The length of a cycle
  *
@@ -242,7 +243,7 @@ static bool sutro_window_owes(const struct sutro_protect *protect)
 	return protect->by_share || protect->by_target;
 }
 
-/* Begin a cycle, or adapt it after weights or protected groups have changed. */
+/* Begin a cycle, or adapt it after a setting or the set of protected groups has changed. */
 static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
