@@ -5,15 +5,27 @@
  * 1. Favoured groups
  *
  * A group is favoured if it is entitled to more than a group that it competes with: by its class
- * or weight at some level of the tree, and at no level to less than all others.
+ * or weight at some level of the tree.
  *
  *	1000, 300 and 100: 300 is favoured, although it is less than the mean.
  *
  *	Two slices of weight 100; in the first one a database of 1000 and a backup of 100, in the
  *	second one a shell of 100.  The database is favoured, by the backup.
  *
- * On a rotational device, only the highest level counts where others are active: streams have
- * slices there and are not protected, so a stream of the second slice would wait for the database.
+ * A group that is entitled to less than all others at a level is not favoured by that level or
+ * those below it.  At a higher level it has only its part of the weight of the entity that it is
+ * in, or of its class.  With the whole weight, each backup in a heavy slice would be protected
+ * beside its database.
+ *
+ *	A slice of weight 1000 with a group of 100 and one of 200, beside a backup of 100.  The
+ *	lighter one has a third of 1000, which is more than 100: it is favoured, as it is with a
+ *	weight of 333 without slices.
+ *
+ *	With 100 and 1000 in the slice, the lighter one has 91, and is not favoured.
+ *
+ * On a rotational device, only the highest level counts where others are active, and a group that
+ * is entitled to less than all others at any level is not favoured: streams have slices there and
+ * are not protected, so a stream of the second slice would wait for the database.
  *
  * 2. Groups that keep up
  *
@@ -30,8 +42,12 @@
  * protected group.  All marks are made anew once in a cycle, and when a marked group leaves.
  */
 #include <linux/bits.h>
+#include <linux/math64.h>
 
 #include "sutro-tree.h"
+
+/* The whole weight of an entity: the part of a group that is at no level less than all others. */
+#define SUTRO_PART_WHOLE BIT_ULL(20)
 
 static void sutro_look_at_weights(struct sutro_level *level,
 				  const struct rb_root_cached *tree)
@@ -62,13 +78,11 @@ static void sutro_find_lightest(struct sutro_level *level)
 	sutro_look_at_weights(level, &rank->away);
 }
 
-/* Is @entity of a lower class than an active one, or lighter than all others? */
+/* Is @entity lighter than all others of its class, or than their mean if that is not be? */
 static bool sutro_is_less(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank)
 {
-	if (sutro_outranked(level, rank))
-		return true;
 	if (entity->class != SUTRO_CLASS_BE)
 		return (u64)entity->weight * rank->nr_active < rank->weight_sum;
 	return rank->nr_active > 1 && level->is_single &&
@@ -94,28 +108,36 @@ static bool sutro_has_others(const struct sutro_level *level,
 }
 
 /*
- * Is @entity of a higher class than another one, or heavier than the lightest one, or of @times the
- * mean weight of the others?
+ * Is @entity of a higher class than another one, or @part of it, of SUTRO_PART_WHOLE, heavier than
+ * the lightest one, or of @times the mean weight of the others?
  */
 static bool sutro_is_more(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
-			  const struct sutro_rank *rank, u32 times)
+			  const struct sutro_rank *rank, u64 part, u32 times)
 {
 	u64 others = rank->weight_sum - entity->weight;
+	u64 weight = entity->weight * part;
 
+	/* For each SUTRO_AGE_PART ns of the higher class, the lower one has 1 ns. */
 	if (sutro_outranks(level, rank))
-		return true;
+		return part > SUTRO_PART_WHOLE / SUTRO_AGE_PART;
 	if (times == 1 && entity->class == SUTRO_CLASS_BE)
-		return rank->nr_active > 1 && entity->weight > level->lightest;
-	return (u64)entity->weight * (rank->nr_active - 1) > times * others;
+		return rank->nr_active > 1 &&
+		       weight > level->lightest * SUTRO_PART_WHOLE;
+	return weight * (rank->nr_active - 1) >
+	       times * others * SUTRO_PART_WHOLE;
 }
 
-/* As sutro_group_favoured(); with @inside, a lower level is enough. */
+/*
+ * As sutro_group_favoured(); with @inside, a lower level is enough, and the lightest of a level may
+ * be favoured by a higher one.
+ */
 static bool sutro_favoured(struct sutro_group *group, u32 times, bool inside)
 {
 	struct sutro_level *level = &group->level;
 	const struct sutro_entity *entity = &group->self;
-	bool more = false;
+	u64 part = SUTRO_PART_WHOLE;
+	bool more = false, less = false;
 
 	for (;;) {
 		const struct sutro_rank *rank = &level->rank[entity->class];
@@ -123,12 +145,21 @@ static bool sutro_favoured(struct sutro_group *group, u32 times, bool inside)
 		/* At most levels nothing else is active. */
 		if (level->nr_active > 1) {
 			sutro_find_lightest(level);
-			if (sutro_is_less(level, entity, rank))
+			if (sutro_outranked(level, rank))
 				return false;
+			if (sutro_is_less(level, entity, rank)) {
+				if (times == 1 && !inside)
+					return false;
+				less = true;
+				more = false;
+			}
 			if (sutro_has_others(level, rank))
-				more = sutro_is_more(level, entity, rank,
+				more = sutro_is_more(level, entity, rank, part,
 						     times) ||
 				       (more && inside);
+			if (less)
+				part = div_u64(part * entity->weight,
+					       rank->weight_sum);
 		}
 		level = sutro_level_of(group);
 		if (!level)
@@ -145,7 +176,8 @@ static bool sutro_favoured(struct sutro_group *group, u32 times, bool inside)
  *
  * Return: true if at the highest level where others are active it is of a higher class than one of
  * these, or weighs more than one of its class, with @times above 1 more than that times the mean
- * of the others, and at no level less than all others.
+ * of the others.  If it weighs less than all others at a lower level, its part counts, or with
+ * @times = 1 it is not favoured.
  *
  * Context: as the tree.
  */

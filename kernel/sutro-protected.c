@@ -302,7 +302,8 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	reserving = sutro_group_reserving(group);
 	if (timed || ((own->needed || reserving) && group->queued == 1) ||
 	    (sutro_protects(protect) &&
-	     (reserving || sutro_protect_keeps_up(core, group))))
+	     (reserving || sutro_protect_keeps_up(core, group) ||
+	      (own->needed && !sutro_group_favoured(group, 1)))))
 		sutro_protect_join(core, group, now_ns);
 }
 

@@ -47,6 +47,41 @@ static void sutro_test_favoured(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
 }
 
+/* The lightest of a level has its part of the weight, or class, at higher levels. */
+static void sutro_test_favoured_lightest(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+
+	/* b has c and d; a is beside it. */
+	arrive(t, &t->a, 1);
+	arrive(t, &t->c, 1);
+	arrive(t, &t->d, 1);
+	sutro_group_set_weight(&t->c, 200);
+	sutro_group_set_weight(&t->b, 300);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->c));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+	sutro_group_set_weight(&t->b, 301);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->d));
+	KUNIT_EXPECT_FALSE(test, favoured(&t->a));
+	/* On a rotational device it is not. */
+	KUNIT_EXPECT_FALSE(test, sutro_group_favoured(&t->d, 1));
+	/* Nine times the weight of a is 900. */
+	sutro_group_set_weight(&t->b, 2699);
+	KUNIT_EXPECT_FALSE(test, sutro_group_favoured(&t->d, 9));
+	sutro_group_set_weight(&t->b, 2701);
+	KUNIT_EXPECT_TRUE(test, sutro_group_favoured(&t->d, 9));
+	/* Its part of a class is more than one in 32. */
+	sutro_group_set_weight(&t->b, 1);
+	sutro_group_set_class(&t->core, &t->b, SUTRO_CLASS_RT);
+	KUNIT_EXPECT_TRUE(test, favoured(&t->d));
+	sutro_group_set_weight(&t->c, 3200);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+	sutro_group_set_class(&t->core, &t->b, SUTRO_CLASS_BE);
+	sutro_group_set_weight(&t->b, 10000);
+	sutro_group_set_class(&t->core, &t->c, SUTRO_CLASS_RT);
+	KUNIT_EXPECT_FALSE(test, favoured(&t->d));
+}
+
 /* More than the lightest sibling is enough, and it is found anew after it has left. */
 static void sutro_test_favoured_of_three(struct kunit *test)
 {
@@ -120,6 +155,7 @@ static void sutro_test_keeps_up_by_class(struct kunit *test)
 
 static struct kunit_case sutro_favoured_test_cases[] = {
 	KUNIT_CASE(sutro_test_favoured),
+	KUNIT_CASE(sutro_test_favoured_lightest),
 	KUNIT_CASE(sutro_test_favoured_of_three),
 	KUNIT_CASE(sutro_test_keeps_up),
 	KUNIT_CASE(sutro_test_keeps_up_by_class),

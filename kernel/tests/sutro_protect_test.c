@@ -314,6 +314,37 @@ static void sutro_test_slice_with_fairness(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->c.least, 0);
 }
 
+/* Beside protected groups, the lightest one of a heavy slice may have requests queued. */
+static void sutro_test_joins_with_queue(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_test *t = load->t;
+	struct sutro_group *group = &t->d;
+
+	sutro_group_set_weight(load->few, 1000);
+	sutro_group_set_weight(&t->b, 600);
+	sutro_group_set_weight(&t->c, 200);
+	arrive_far(t, &t->c, 1);
+	load_run(load, 2 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	arrive_far(t, group, 2);
+	KUNIT_ASSERT_NOT_NULL(test, group->protect);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
+	group->protect->needed = true;
+	arrive_far(t, group, 1);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
+	/* This is decided once in a cycle. */
+	group->protect->tried_ns--;
+	arrive_far(t, group, 1);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(group));
+	/* Without others it may not. */
+	sutro_protect_drop(&t->core, group);
+	sutro_protect_drop(&t->core, load->few);
+	group->protect->tried_ns--;
+	arrive_far(t, group, 1);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
+}
+
 /* There a does not wait, and owes nothing for it. */
 static void sutro_test_beside_others(struct kunit *test)
 {
@@ -368,6 +399,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_gaps),
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
+	KUNIT_CASE(sutro_test_joins_with_queue),
 	KUNIT_CASE(sutro_test_beside_others),
 	KUNIT_CASE(sutro_test_beside_in_gap),
 	KUNIT_CASE(sutro_test_slice_leaves),

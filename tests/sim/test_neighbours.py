@@ -26,6 +26,15 @@ WRITES = {**SCAN, "write": 1}
 FLOOD = {"write": 1, "async": 1, "bytes": 1 << 19, "iodepth": 64}
 COMMITS = {**SYNC, "write": 1, "flush": 1}
 CACHE = {**SSD, "cache_kb": 16384}
+EMMC = {
+    "kind": 1,
+    "read_us": 250,
+    "write_us": 1500,
+    "bus_kbps": 100_000,
+    "channels": 2,
+    "queue_depth": 16,
+}
+OLTP = {"random": 1, "bytes": 16384, "iodepth": 8, "mixed": 70}
 
 
 def _lines(groups: tuple[Group, ...], parent: int, lines: list[str]) -> list[tuple[int, Job]]:
@@ -38,13 +47,14 @@ def _lines(groups: tuple[Group, ...], parent: int, lines: list[str]) -> list[tup
     return jobs
 
 
-def simulate(disk: dict[str, int], *groups: Group) -> list[dict[str, Any]]:
+def simulate(disk: dict[str, int], *groups: Group, seed: int = 1) -> list[dict[str, Any]]:
     """The clients of groups with a weight, and a job or groups below them each.
 
     "part" is of the device time that all clients use.
     """
-    lines = [line("run", seconds=SECONDS, tick_ms=1000, control=0, warmup=WARMUP_S, truth=1)]
-    lines += [line("leaf", **disk, nr_requests=256), line("volume", leaves=1)]
+    settings = {"control": 0, "warmup": WARMUP_S, "truth": 1, "seed": seed}
+    lines = [line("run", seconds=SECONDS, tick_ms=1000, **settings)]
+    lines += [line("leaf", **disk, nr_requests=256, seed=seed), line("volume", leaves=1)]
     jobs = _lines(groups, 0, lines)
     rows = 1 + sum(one.startswith("cgroup") for one in lines)
     for place, (number, job) in enumerate(jobs):
@@ -184,3 +194,38 @@ def test_light_groups_beside_heavy_ones(disk: dict[str, int], jobs: tuple[Job, .
     assert scan["part"] > share
     for other in others:
         assert other["part"] > 0.6 * share / 10
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize(
+    ("disk", "light", "heavy"),
+    [
+        (SSD, SYNC, SYNC),
+        (NVME, SYNC, SYNC),
+        (EMMC, SYNC, SYNC),
+        (SSD, OLTP, SYNC),
+        (NVME, OLTP, SYNC),
+        (SSD, SYNC, OLTP),
+        (NVME, SYNC, OLTP),
+    ],
+)
+def test_lightest_group_of_a_heavy_slice(
+    disk: dict[str, int], light: Job, heavy: Job, seed: int
+) -> None:
+    """It is protected from another slice that weighs less than its part of its own one."""
+    share = 1000 / 1100 / 3
+    slice_ = (1000, ((100, light), (200, heavy)))
+    lightest, other, _ = simulate(disk, slice_, (100, ((100, WRITES),)), seed=seed)
+    (alone,), (other_alone,) = (simulate(disk, (100, job)) for job in (light, heavy))
+    assert rate(lightest) > 0.95 * share * rate(alone)
+    assert rate(other) > 0.95 * 2 * share * rate(other_alone)
+
+
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+def test_backup_of_a_slice(disk: dict[str, int]) -> None:
+    """A backup whose part of its slice is no more than the other slice weighs is not protected."""
+    slice_ = (1000, ((1000, SYNC), (100, {**SCAN, "iodepth": 1})))
+    database, *_ = simulate(disk, slice_, (100, ((100, WRITES),)))
+    (alone,) = simulate(disk, (100, SYNC))
+    assert rate(database) > 0.95 * rate(alone)
+    assert database["p99_ns"] < 2 * alone["p99_ns"]
