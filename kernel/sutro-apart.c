@@ -56,8 +56,15 @@
  *
  * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
- * reserves time for each unit that needs it.  Groups with a latency target that is missed do not
- * wait.
+ * reserves time for each unit that needs it.
+ *
+ * A group with a latency target that is missed does not wait for groups that are entitled to as
+ * much or less.  It waits for those that are entitled to more and need protection: by weight or
+ * class they come first, and the target is met by as much of the window as is left.
+ *
+ *	a (weight 1000) reads 4 KiB at a time, and c (100) writes.  b (100) has eight reads of
+ *	16 KiB and a target.  With requests of b at the device all the time, a has 0.4 of its
+ *	rate alone.  Now b has 1/11 of each reserved window, then it waits.
  */
 #include <linux/math64.h>
 
@@ -83,12 +90,25 @@ static bool sutro_apart_applies(const struct sutro_core *core)
 	return !core->tunables.rotational && !core->protect.reserve;
 }
 
+/*
+ * Is a group with a missed latency target entitled to less than one that is protected for its
+ * share?  Without measured costs, parts are not known, and windows may stay too short for probes.
+ */
+static bool sutro_apart_yields(const struct sutro_protect *protect,
+			       const struct sutro_group_protect *own)
+{
+	return protect->by_share && !protect->guessing &&
+	       !sutro_group_keeps_up(own->group);
+}
+
 /* May a group have to wait for other protected ones? */
 static bool sutro_apart_may(const struct sutro_protect *protect,
 			    const struct sutro_group_protect *own)
 {
 	return !list_is_singular(&protect->groups) && !protect->reserve &&
-	       !own->reserving && !sutro_protect_by_target(own);
+	       !own->reserving &&
+	       (!sutro_protect_by_target(own) ||
+		sutro_apart_yields(protect, own));
 }
 
 /* The sum of the shares of all protected groups. */
@@ -395,6 +415,7 @@ void sutro_apart_begin(struct sutro_core *core, bool begins, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
 
+	protect->guessing = core->tunables.guessing;
 	sutro_apart_divide(protect);
 	if (begins && sutro_apart_applies(core)) {
 		protect->first = sutro_apart_first(protect, now_ns);

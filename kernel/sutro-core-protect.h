@@ -180,6 +180,7 @@ struct sutro_phase_sum {
  * @sums:	by enum sutro_window, older ones count less
  * @mark_ns:	length of the shared windows in @sums when their rate was compared last
  * @mark_nr:	requests seen in them
+ * @guessing:	&sutro_tunables.guessing when the cycle began
  * @apart:	protected groups that have used their part of a reserved window wait
  * @waited:	groups wait, and their requests have completed
  * @first:	the group for which the others wait in this window, or NULL
@@ -235,6 +236,7 @@ struct sutro_protect {
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
 	u64 mark_ns;
 	u32 mark_nr;
+	bool guessing;
 	bool apart;
 	bool waited;
 	struct sutro_group_protect *first;

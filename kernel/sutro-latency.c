@@ -5,7 +5,8 @@
  * A cgroup with a target (io.sutro.latency) is to have at most one read in
  * SUTRO_LATENCY_LIMIT take longer than it: the target is for the 95th percentile of
  * latency.  The time of a read is that from its submission to its completion.
- * Reads of all groups below the cgroup count.  Weights and classes do not matter.
+ * Reads of all groups below the cgroup count.  Weights and classes do not matter, except beside
+ * protected groups that are entitled to more (sutro-apart.c).
  *
  * 1. Periods
  *

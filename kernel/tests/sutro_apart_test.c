@@ -309,6 +309,37 @@ static void sutro_test_apart_gap(struct kunit *test)
 	KUNIT_EXPECT_GT(test, protect->gap_end_ns, now_ns + 50 * MS);
 }
 
+/* A group with a missed latency target waits only for those that are entitled to more. */
+static void sutro_test_apart_target(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *equal = load->equal->protect;
+	struct sutro_latency latency = { .held = SUTRO_PROTECT_WHOLE / 2 };
+
+	protect->apart = true;
+	equal->latency = &latency;
+	begin(core);
+	protect->first = NULL;
+	protect->apart = true;
+	equal->part_ns = MS;
+	sutro_apart_sent(core, equal, LARGE_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_apart_waits(protect, equal));
+	sutro_group_set_weight(load->equal, 500);
+	sutro_apart_sent(core, equal, LARGE_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
+	/* Not while costs are guesses. */
+	core->tunables.guessing = true;
+	begin(core);
+	protect->first = NULL;
+	protect->apart = true;
+	equal->part_ns = MS;
+	sutro_apart_sent(core, equal, LARGE_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_apart_waits(protect, equal));
+	equal->latency = NULL;
+}
+
 static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart),
 	KUNIT_CASE(sutro_test_apart_shares),
@@ -319,6 +350,7 @@ static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart_rate),
 	KUNIT_CASE(sutro_test_apart_joins),
 	KUNIT_CASE(sutro_test_apart_gap),
+	KUNIT_CASE(sutro_test_apart_target),
 	{}
 };
 

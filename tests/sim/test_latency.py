@@ -129,3 +129,33 @@ def test_unreachable_on_hdd(times_alone: float, other: str) -> None:
     _, free = simulate("hdd", 1, "sync-4k", other, seconds=13)
     mean = sum(free["rate"][SETTLED_S:]) / len(free["rate"][SETTLED_S:])
     assert min(rest["rate"][1:]) >= 0.3 * mean
+
+
+def beside_target(seed: int, **heavier: int) -> float:
+    """The rate of a reader over that alone, beside a cgroup with a tight target and writes."""
+    oltp = {"random": 1, "bytes": 16384, "iodepth": 8, "mixed": 70}
+    cgroups = [heavier, {"latency_us": 500}, {}]
+    jobs = [VICTIMS["sync-4k"], oltp, OTHERS["writes"]]
+    rates = []
+    for clients in (range(3), (0,)):
+        lines = [line("run", seconds=16, tick_ms=1000, control=0, warmup=6, seed=seed)]
+        lines += [line("leaf", **DISKS["ssd"], seed=seed), line("volume", leaves=1)]
+        lines += [line("cgroup", **cgroup) for cgroup in cgroups]
+        for client in clients:
+            part = {"first": client / 3, "last": (client + 1) / 3}
+            lines.append(line("client", cgroup=client + 1, **part, **jobs[client]))
+        rates.append([sum(client["rate"][6:]) for client in run(lines)["clients"]])
+    (beside, *_), (alone,) = rates
+    return beside / alone
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_beside_heavier_cgroup(seed: int) -> None:
+    """A missed target does not take the device from a reader of ten times the weight."""
+    assert beside_target(seed, weight=1000) > 0.75
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_beside_higher_class(seed: int) -> None:
+    """A missed target does not take the device from a reader of class rt."""
+    assert beside_target(seed, **{"class": 0}) > 0.9
