@@ -54,13 +54,16 @@
  *	Without that, c has 0.2 % of its rate alone.  It is entitled to 4.8 %, and has 2.1 % of
  *	its rate and 3.5 % of the device time.
  *
- * On rotational devices slices do this (sutro-select.c).  While time is reserved for a group, the
+ * On rotational devices slices do this (sutro-select.c), except among groups with latency targets,
+ * which have no slices in reserved windows.  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
  * reserves time for each unit that needs it.
  *
  * A group with a latency target that is missed does not wait for groups that are entitled to as
  * much or less.  It waits for those that are entitled to more and need protection: by weight or
- * class they come first, and the target is met by as much of the window as is left.
+ * class they come first, and the target is met by as much of the window as is left.  Groups with
+ * different targets wait for each other: otherwise the one with more requests at the device would
+ * have it.
  *
  *	a (weight 1000) reads 4 KiB at a time, and c (100) writes.  b (100) has eight reads of
  *	16 KiB and a target.  With requests of b at the device all the time, a has 0.4 of its
@@ -87,18 +90,22 @@
 
 static bool sutro_apart_applies(const struct sutro_core *core)
 {
-	return !core->tunables.rotational && !core->protect.reserve;
+	return (!core->tunables.rotational || core->protect.by_target) &&
+	       !core->protect.reserve;
 }
 
 /*
- * Is a group with a missed latency target entitled to less than one that is protected for its
- * share?  Without measured costs, parts are not known, and windows may stay too short for probes.
+ * Is a group with a missed latency target beside one with another target, or entitled to less than
+ * one that is protected for its share?  Without measured costs, parts are not known, and windows
+ * may stay too short for probes.
  */
 static bool sutro_apart_yields(const struct sutro_protect *protect,
 			       const struct sutro_group_protect *own)
 {
-	return protect->by_share && !protect->guessing &&
-	       !sutro_group_keeps_up(own->group);
+	if (protect->guessing)
+		return false;
+	return protect->rivals ||
+	       (protect->by_share && !sutro_group_keeps_up(own->group));
 }
 
 /* May a group have to wait for other protected ones? */
@@ -221,6 +228,7 @@ static void sutro_apart_set(const struct sutro_protect *protect,
 static void sutro_apart_look(struct sutro_protect *protect)
 {
 	const struct sutro_group_protect *own;
+	bool waited = protect->waited;
 
 	protect->waited = false;
 	list_for_each_entry(own, &protect->groups, list) {
@@ -230,6 +238,8 @@ static void sutro_apart_look(struct sutro_protect *protect)
 		}
 		protect->waited |= own->waits;
 	}
+	if (!waited)
+		protect->waited_from_ns = protect->sum_ns;
 }
 
 static void sutro_apart_decide(struct sutro_protect *protect)

@@ -141,6 +141,8 @@ struct sutro_phase_sum {
  *		in shared windows
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @by_target:	a group is protected for its latency target
+ * @rivals:	groups are protected for different targets
+ * @target:	one of these targets
  * @unfit:	a group had no request in this cycle that fits into a whole gap, or one that does
  *		not has waited for SUTRO_GAP_PATIENCE_NS
  * @target_part: shared part of a cycle with which these targets are met, of
@@ -183,6 +185,7 @@ struct sutro_phase_sum {
  * @guessing:	&sutro_tunables.guessing when the cycle began
  * @apart:	protected groups that have used their part of a reserved window wait
  * @waited:	groups wait, and their requests have completed
+ * @waited_from_ns: since when
  * @first:	the group for which the others wait in this window, or NULL
  * @first_ns:	that of SUTRO_PHASE_ALONE in @phase_ns when they began to
  * @phase_ns:	how long phases of each kind have been
@@ -203,6 +206,8 @@ struct sutro_protect {
 	bool gentle;
 	bool by_share;
 	bool by_target;
+	bool rivals;
+	const struct sutro_latency *target;
 	bool unfit;
 	u32 target_part;
 	u32 reserve;
@@ -239,6 +244,7 @@ struct sutro_protect {
 	bool guessing;
 	bool apart;
 	bool waited;
+	u64 waited_from_ns;
 	struct sutro_group_protect *first;
 	u64 first_ns;
 	u64 phase_ns[SUTRO_PHASES];

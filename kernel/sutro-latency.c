@@ -38,6 +38,10 @@
  *    part of a cycle has too many requests of the shared window or too few, and after
  *    SUTRO_LATENCY_PERIOD_NS at the latest.
  *
+ *    The limit does not hold for groups with a target.  So a cgroup that waits in the windows
+ *    of another one for its target is protected at once, after half of SUTRO_LATENCY_FIRST
+ *    late requests: it may have one in a few seconds.
+ *
  *    p is at most one half, for a single late request may take as long as a shared window:
  *    the target would be met while the cgroup waits most of the time.  If p could be more
  *    for SUTRO_LATENCY_CALM periods or more, the limit takes over.
@@ -59,10 +63,11 @@
  * 3. Unreachable targets
  *
  * Requests that met no request of another group are counted once more: those of reserved
- * windows in which no other group is protected, and those of a group that is the only
- * active one.  If more than one in SUTRO_LATENCY_LIMIT of SUTRO_LATENCY_ALONE_NR is late,
- * the device cannot meet the target.  The cgroup is still protected, but for no more of
- * the time than its share: other groups must not starve for a target that nothing meets.
+ * windows in which no other group is protected or the others wait (sutro-apart.c), and those of a
+ * group that is the only active one.  If more than one in SUTRO_LATENCY_LIMIT of
+ * SUTRO_LATENCY_ALONE_NR is late, the device cannot meet the target.  The cgroup is still
+ * protected, but for no more of the time than its share, and that of groups that are protected
+ * with it: other groups must not starve for a target that nothing meets.
  *
  * Until then they get next to nothing, and a disk with 50 reads a second takes 5 s for
  * these.  So the verdict comes as soon as SUTRO_LATENCY_CLEARLY requests more are late than
@@ -235,14 +240,15 @@ static bool sutro_latency_is_calm(struct sutro_latency *latency, u32 least)
 	return ++latency->calm >= max(latency->patience, least);
 }
 
-static void sutro_latency_tighten(struct sutro_latency *latency)
+static void sutro_latency_tighten(struct sutro_latency *latency,
+				  enum sutro_latency_met met)
 {
 	u32 first_us = max(latency->target_us / SUTRO_LATENCY_LIMIT_PART, 1U);
 
 	latency->calm = 0;
 	latency->patience =
 		clamp(2 * latency->patience, 1, SUTRO_LATENCY_PATIENCE_MAX);
-	if (latency->limit_us != first_us) {
+	if (latency->limit_us != first_us && met != SUTRO_LATENCY_MET_TARGET) {
 		latency->limit_us = first_us;
 		return;
 	}
@@ -320,6 +326,7 @@ void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,
 {
 	struct sutro_latency_counts *period = &latency->period;
 	bool is_full, is_missed;
+	u32 first;
 
 	if (!period->nr)
 		latency->begin_ns = now_ns;
@@ -337,14 +344,16 @@ void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,
 		return;
 	}
 	is_full = period->nr >= SUTRO_LATENCY_NR;
-	is_missed = period->nr_late >= SUTRO_LATENCY_FIRST &&
+	first = met == SUTRO_LATENCY_MET_TARGET ? SUTRO_LATENCY_FIRST / 2
+						: SUTRO_LATENCY_FIRST;
+	is_missed = period->nr_late >= first &&
 		    sutro_latency_exceeds(period, SUTRO_LATENCY_LIMIT);
 	if (!is_full && !is_missed)
 		return;
 	/* The device alone misses the target, so no means help. */
 	if (is_missed || sutro_latency_exceeds(period, SUTRO_LATENCY_TIGHTEN)) {
 		if (met != SUTRO_LATENCY_MET_NONE)
-			sutro_latency_tighten(latency);
+			sutro_latency_tighten(latency, met);
 	} else if (!sutro_latency_exceeds(period, SUTRO_LATENCY_AIM)) {
 		sutro_latency_loosen(latency);
 	}
@@ -404,7 +413,7 @@ void sutro_latency_adapt(struct sutro_latency *latency, u64 now_ns)
 		latency->calm = 0;
 	} else if (sutro_latency_is_calm(latency, SUTRO_LATENCY_CALM)) {
 		latency->held = 0;
-		sutro_latency_tighten(latency);
+		sutro_latency_tighten(latency, SUTRO_LATENCY_MET_OTHERS);
 	}
 	sutro_latency_judge(latency);
 }
@@ -412,7 +421,7 @@ void sutro_latency_adapt(struct sutro_latency *latency, u64 now_ns)
 /**
  * sutro_latency_part - how much of a cycle is shared
  * @latency:	the target
- * @share:	that of the group, of SUTRO_PROTECT_WHOLE
+ * @share:	that of the groups that are protected, of SUTRO_PROTECT_WHOLE
  *
  * Return: of SUTRO_PROTECT_WHOLE.
  */

@@ -165,13 +165,20 @@ static bool sutro_protect_keeps_up(const struct sutro_core *core,
 	       sutro_group_keeps_up(group);
 }
 
-/* Limit the shared part of a cycle if the latency target of a protected group needs that. */
+/*
+ * Limit the shared part of a cycle if the latency target of a protected group needs that.  Beside
+ * a target that is out of reach, the shares of all protected groups are reserved.
+ */
 static void sutro_protect_add_target(struct sutro_protect *protect,
-				     const struct sutro_group_protect *own,
-				     u64 share)
+				     const struct sutro_group_protect *own)
 {
+	u64 share = protect->shares >> SUTRO_SHARE_SHIFT;
+
 	if (!sutro_protect_by_target(own))
 		return;
+	protect->rivals |= protect->by_target &&
+			   protect->target != own->latency;
+	protect->target = own->latency;
 	protect->by_target = true;
 	protect->sensitive = true;
 	protect->target_part = min(protect->target_part,
@@ -186,6 +193,7 @@ static void sutro_protect_clear(struct sutro_protect *protect)
 	protect->by_share = false;
 	protect->sensitive = false;
 	protect->by_target = false;
+	protect->rivals = false;
 	protect->target_part = SUTRO_PROTECT_WHOLE;
 }
 
@@ -202,7 +210,7 @@ static void sutro_protect_add(struct sutro_core *core,
 		protect->by_share = true;
 	if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
 		protect->sensitive = true;
-	sutro_protect_add_target(protect, own, share >> SUTRO_SHARE_SHIFT);
+	sutro_protect_add_target(protect, own);
 }
 
 static void sutro_protect_join(struct sutro_core *core,

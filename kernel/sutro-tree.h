@@ -126,6 +126,7 @@ enum sutro_latency_state {
 /* Requests of other groups at the device, while one of a group was there. */
 enum sutro_latency_met {
 	SUTRO_LATENCY_MET_OTHERS, /* requests of other groups, in a shared window or without */
+	SUTRO_LATENCY_MET_TARGET, /* they waited for a group that is protected for its target */
 	SUTRO_LATENCY_MET_GAP, /* perhaps those of a gap (sutro-gap.c) */
 	SUTRO_LATENCY_MET_NONE,
 };

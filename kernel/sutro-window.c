@@ -407,15 +407,21 @@ void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns)
 /* ---- how long requests took ---- */
 
 /* Which requests of other groups were at the device after a request was submitted? */
-static enum sutro_latency_met sutro_protect_met(const struct sutro_core *core,
-						u64 submitted_ns)
+static enum sutro_latency_met
+sutro_protect_met(const struct sutro_core *core,
+		  const struct sutro_latency *latency, u64 submitted_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
 
 	if (core->nr_active < 2)
 		return SUTRO_LATENCY_MET_NONE;
-	if (!protect->clear || !list_is_singular(&protect->groups) ||
-	    !sutro_before(protect->clear_ns, submitted_ns))
+	if (sutro_protects(protect) && protect->by_target && !latency->held)
+		return SUTRO_LATENCY_MET_TARGET;
+	if (!protect->clear ||
+	    !sutro_before(protect->clear_ns, submitted_ns) ||
+	    (!list_is_singular(&protect->groups) &&
+	     (!protect->waited ||
+	      !sutro_before(protect->waited_from_ns, submitted_ns))))
 		return SUTRO_LATENCY_MET_OTHERS;
 	if (core->in_flight > protect->in_flight ||
 	    !sutro_before(protect->other_done_ns, submitted_ns))
@@ -450,7 +456,8 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 	submitted_ns = now_ns - div_u64(took_us * US, nr);
 	if (latency) {
 		sutro_latency_took(latency, nr, nr_slow,
-				   sutro_protect_met(core, submitted_ns),
+				   sutro_protect_met(core, latency,
+						     submitted_ns),
 				   now_ns);
 		sutro_latency_limit(core, latency, now_ns);
 	}

@@ -329,6 +329,17 @@ static void sutro_test_apart_target(struct kunit *test)
 	sutro_group_set_weight(load->equal, 500);
 	sutro_apart_sent(core, equal, LARGE_NS);
 	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
+	/* Groups with different targets wait for each other, also on a rotational device. */
+	sutro_group_set_weight(load->equal, 2000);
+	core->tunables.rotational = true;
+	protect->by_target = true;
+	protect->rivals = true;
+	begin(core);
+	protect->first = NULL;
+	protect->apart = true;
+	equal->part_ns = MS;
+	sutro_apart_sent(core, equal, LARGE_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
 	/* Not while costs are guesses. */
 	core->tunables.guessing = true;
 	begin(core);

@@ -275,6 +275,26 @@ static void sutro_test_target_after_long_time_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, latency->state, SUTRO_LATENCY_UNREACHABLE);
 }
 
+/* In the windows of another target, two late requests are enough, and the limit is left out. */
+static void sutro_test_latency_beside_target(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_latency *latency;
+
+	sutro_latency_set(&t->b, 2000);
+	latency = sutro_latency_get(&t->b);
+	KUNIT_ASSERT_NOT_NULL(test, latency);
+	sutro_latency_took(latency, 1, 1, SUTRO_LATENCY_MET_OTHERS, t->now_ns);
+	sutro_latency_took(latency, 1, 1, SUTRO_LATENCY_MET_OTHERS, t->now_ns);
+	KUNIT_EXPECT_EQ(test, latency->held, 0);
+	latency->period = (struct sutro_latency_counts){};
+	sutro_latency_took(latency, 1, 1, SUTRO_LATENCY_MET_TARGET, t->now_ns);
+	KUNIT_EXPECT_EQ(test, latency->held, 0);
+	sutro_latency_took(latency, 1, 1, SUTRO_LATENCY_MET_TARGET, t->now_ns);
+	KUNIT_EXPECT_NE(test, latency->held, 0);
+	KUNIT_EXPECT_EQ(test, latency->limit_us, 0);
+}
+
 static struct kunit_case sutro_latency_test_cases[] = {
 	KUNIT_CASE(sutro_test_bounds),
 	KUNIT_CASE(sutro_test_by_hand),
@@ -287,6 +307,7 @@ static struct kunit_case sutro_latency_test_cases[] = {
 	KUNIT_CASE(sutro_test_target_gaps),
 	KUNIT_CASE(sutro_test_target_of_later_completion),
 	KUNIT_CASE(sutro_test_target_after_long_time_alone),
+	KUNIT_CASE(sutro_test_latency_beside_target),
 	{}
 };
 

@@ -131,6 +131,31 @@ def test_unreachable_on_hdd(times_alone: float, other: str) -> None:
     assert min(rest["rate"][1:]) >= 0.3 * mean
 
 
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("weight", [100, 300])
+@pytest.mark.parametrize(
+    "other",
+    [{"random": 1, "bytes": 16384, "iodepth": 8, "mixed": 70}, {"bytes": 1 << 20, "iodepth": 32}],
+    ids=["oltp", "stream"],
+)
+def test_two_targets_on_hdd(other: dict[str, int], weight: int, seed: int) -> None:
+    """Cgroups with targets that cannot be met together have their shares, and no long pauses."""
+    jobs = [VICTIMS["sync-4k"], other, OTHERS["writes"]]
+    lines = [line("run", seconds=20, tick_ms=1000, control=0, warmup=6, seed=seed)]
+    lines += [line("leaf", kind=0, seed=seed), line("volume", leaves=1)]
+    lines += [line("cgroup", weight=weight, latency_us=60000)]
+    lines += [line("cgroup", latency_us=120000), line("cgroup")]
+    for number, job in enumerate(jobs):
+        part = {"first": number / 3, "last": (number + 1) / 3}
+        lines.append(line("client", cgroup=number + 1, **part, **job))
+    reader, busy, writer = run(lines)["clients"]
+    alone = 1e6 / alone_us("hdd", 1, "sync-4k") * 4096
+    share = weight / (100 + weight)
+    assert min(reader["rate"][6:]) > 0.7 * share * alone
+    assert min(busy["rate"][6:]) > 0
+    assert sum(writer["rate"][6:]) > 0
+
+
 def beside_target(seed: int, **heavier: int) -> float:
     """The rate of a reader over that alone, beside a cgroup with a tight target and writes."""
     oltp = {"random": 1, "bytes": 16384, "iodepth": 8, "mixed": 70}
