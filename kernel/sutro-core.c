@@ -49,8 +49,8 @@
  *	devices that change	Fairness: slower writes	probes begin again
  *	 change
  *	probes			Fairness: 4 KiB and	2 % of the time one class
- *	 probe, meter, peer,	256 KiB, reads and	of requests is sent
- *	 result			writes, write cache
+ *	 probe, due, meter,	256 KiB, reads and	of requests is sent
+ *	 peer, result		writes, write cache
  *	protection		Fairness: reader with	what others leave unused
  *	 favoured, protect,	think time; tests/sim	in reserved windows
  *	 protected, gap, think,	test_protect.py,

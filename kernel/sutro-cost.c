@@ -95,6 +95,9 @@
 /* With slow requests, it ends after fewer completions in a longer time. */
 #define SUTRO_WINDOW_SLOW_NR 8
 #define SUTRO_WINDOW_SLOW_NS (50 * 1000 * 1000ULL)
+/* So it does once more: some cards need a quarter of a second for a write of 1 MiB. */
+#define SUTRO_WINDOW_SLOWEST_NR 2
+#define SUTRO_WINDOW_SLOWEST_NS (400 * 1000 * 1000ULL)
 
 /* Weight of the newest sample in a mean: 1 / 16. */
 #define SUTRO_GAP_SHIFT 4
@@ -229,9 +232,15 @@ static void sutro_cost_set(struct sutro_costs *costs, unsigned int class,
 	costs->ns16[class] = max(ns16, 1ULL);
 }
 
-/* Was a large class of the same direction measured with enough requests? */
-static bool sutro_cost_is_by_bytes(const struct sutro_costs *costs,
-				   unsigned int class)
+/**
+ * sutro_cost_is_by_bytes - does the cost of a class follow from another one's?
+ * @costs:	the table
+ * @class:	from sutro_cost_class()
+ *
+ * Return: true if both are large, of one direction, and the other one was measured with enough
+ * requests.
+ */
+bool sutro_cost_is_by_bytes(const struct sutro_costs *costs, unsigned int class)
 {
 	unsigned int linear = ilog2(SUTRO_LINEAR_BYTES / SUTRO_SIZE_MIN_BYTES);
 	u32 closed = costs->measured & ~costs->bounded & ~BIT(class);
@@ -334,6 +343,18 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 		new = min(new, sutro_window_took_ns16(device, i));
 		sutro_cost_set(&device->costs, i, new);
 	}
+}
+
+/* Has a window enough completions, or few in so long a time? */
+static bool sutro_window_ends(const struct sutro_device *device, u64 elapsed_ns)
+{
+	u32 nr = device->window.nr;
+
+	return (nr >= SUTRO_WINDOW_NR && elapsed_ns >= SUTRO_WINDOW_NS) ||
+	       (nr >= SUTRO_WINDOW_SLOW_NR &&
+		elapsed_ns >= SUTRO_WINDOW_SLOW_NS) ||
+	       (nr >= SUTRO_WINDOW_SLOWEST_NR &&
+		elapsed_ns >= SUTRO_WINDOW_SLOWEST_NS);
 }
 
 static void sutro_window_restart(struct sutro_device *device, u64 now_ns)
@@ -445,10 +466,7 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	device->window.cost_ns16 += cost_ns16;
 	device->window.latency_of_ns[sample->class] += latency_ns;
 
-	if ((device->window.nr >= SUTRO_WINDOW_NR &&
-	     elapsed_ns >= SUTRO_WINDOW_NS) ||
-	    (device->window.nr >= SUTRO_WINDOW_SLOW_NR &&
-	     elapsed_ns >= SUTRO_WINDOW_SLOW_NS)) {
+	if (sutro_window_ends(device, elapsed_ns)) {
 		if (!sutro_window_busy(device))
 			sutro_window_limit(device);
 		else if (elapsed_ns < SUTRO_COST_MAX_NS)

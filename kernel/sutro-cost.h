@@ -256,6 +256,8 @@ void sutro_cost_flush_begin(struct sutro_device *device);
 void sutro_cost_flush_cancel(struct sutro_device *device);
 u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
+bool sutro_cost_is_by_bytes(const struct sutro_costs *costs,
+			    unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			 u64 ns16, bool bounded);
 
@@ -292,6 +294,7 @@ void sutro_meter_complete(struct sutro_meter *meter,
 u64 sutro_meter_ns16(const struct sutro_device *device);
 bool sutro_meter_is_pair(const struct sutro_device *device);
 u32 sutro_meter_depth(const struct sutro_device *device);
+bool sutro_meter_waits(const struct sutro_device *device);
 bool sutro_meter_fills(const struct sutro_device *device, u32 depth);
 
 /**

@@ -26,6 +26,12 @@
 #define SUTRO_PROBE_TRIES 8
 /* Groups that have waited longest, which are tried for a request that fits into a gap. */
 #define SUTRO_GAP_TRIES 8
+/*
+ * Requests of a group that are looked at for one of the probed class, and for one that fits into a
+ * gap.  A group of two jobs soon has those of one of them behind many of the other.
+ */
+#define SUTRO_PROBE_SCAN 128
+#define SUTRO_GAP_SCAN 32
 /* The shortest wait: a time that has passed must not make the queue run again and again. */
 #define SUTRO_WAIT_LEAST_NS (100 * NSEC_PER_USEC)
 
@@ -277,11 +283,13 @@ static bool sutro_is_probed(struct request *rq, void *data)
 static struct request *sutro_probe_take(struct sutro_queue *sq,
 					struct sutro_blkg *sblkg)
 {
-	struct request *rq =
-		sutro_requests_search(&sblkg->requests, sutro_is_probed, sq);
+	struct sutro_requests *requests = &sblkg->requests;
+	struct request *rq;
 
+	rq = sutro_requests_search(requests, SUTRO_PROBE_SCAN, sutro_is_probed,
+				   sq);
 	if (rq)
-		sutro_requests_take(sq, &sblkg->requests, rq);
+		sutro_requests_take(sq, requests, rq);
 	return rq;
 }
 
@@ -374,6 +382,7 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 	if (READ_ONCE(sq->waiting))
 		WRITE_ONCE(sq->waiting, false);
 	sq->probe.rare = sutro_protects(&sq->core.protect);
+	sq->probe.equal = sutro_level_is_equal(&sq->core.root->level);
 	sq->probe.reserved = sq->core.protect.reserve;
 	/* No probe begins in a reserved window or in direct mode. */
 	if (!sq->device.rotational &&
@@ -422,7 +431,8 @@ static struct request *sutro_find_fitting(struct sutro_fit *fit,
 	struct request *rq;
 
 	fit->least_ns = U64_MAX;
-	rq = sutro_requests_search(&sblkg->requests, sutro_fits, fit);
+	rq = sutro_requests_search(&sblkg->requests, SUTRO_GAP_SCAN, sutro_fits,
+				   fit);
 	if (!rq)
 		sutro_gap_missed(&fit->sq->core, fit->least_ns);
 	return rq;

@@ -124,6 +124,20 @@ u32 sutro_meter_depth(const struct sutro_device *device)
 }
 
 /**
+ * sutro_meter_waits - did requests wait within the device?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: true if they took twice as long as the latency of the device.
+ */
+bool sutro_meter_waits(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+	u64 latency_ns = sutro_cost_latency_ns(device);
+
+	return meter->took_ns >= 2 * latency_ns * meter->nr;
+}
+
+/**
  * sutro_meter_fills - were there three quarters of a number of requests at the device?
  * @device:	the leaf, whose meter is done
  * @depth:	the number

@@ -29,7 +29,10 @@
  * 3 % of the device more, a quarter of its share.
  *
  * Protected groups are not entitled to more than their share phi of the device.  They use a
- * part u of it in reserved windows, and s = u * X_s / X_r in shared ones.  Let v be the most
+ * part u of it in reserved windows, and s = u * X_s / X_r in shared ones, or what they were charged
+ * there if that is more and their requests cost a quarter more: sequential ones that wait there
+ * merge, and fewer complete.
+ * Let v be the most
  * that all groups use in shared windows.  A mix of requests may use several parts of the device
  * at once, so v may be more than 1.  In reserved windows the whole is w = min(v, 1), or u if
  * that is more.  If u > phi * w, p is at least
@@ -112,6 +115,22 @@ static u64 sutro_part_used(const struct sutro_protect *protect)
 		&protect->sums[SUTRO_WINDOW_RESERVED];
 
 	return sutro_part_of(alone->cost_ns, alone->time_ns);
+}
+
+/*
+ * The part of the time that they are charged in shared windows, if their requests cost a quarter
+ * more there, because they merge; else 0.
+ */
+static u64 sutro_part_merged(const struct sutro_protect *protect)
+{
+	const struct sutro_protect_sums *alone =
+		&protect->sums[SUTRO_WINDOW_RESERVED];
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+
+	if (4 * shared->cost_ns * alone->nr <= 5 * alone->cost_ns * shared->nr)
+		return 0;
+	return sutro_part_of(shared->cost_ns, shared->time_ns);
 }
 
 /**
@@ -214,7 +233,8 @@ static u64 sutro_part_entitled(const struct sutro_protect *protect, u64 share,
 
 	if (known) {
 		used = sutro_part_used(protect);
-		shared_used = div64_u64(used * shared_rate, rate);
+		shared_used = max(div64_u64(used * shared_rate, rate),
+				  min(used, sutro_part_merged(protect)));
 		shared_whole = max_t(u64, protect->most, used);
 		whole = max(used, min(shared_whole, whole));
 	}

@@ -31,12 +31,13 @@
  *     together, and at least 8 unless they take 80 ms.
  *
  * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until
- * doubling it makes requests no more than 3 % cheaper.  Large requests need 2 to
- * 8, and 32 of 1 MiB would take 100 ms to fill.  Of requests that cost more than 4 ms
- * the ramp starts with 2, and the lower one of the last two depths is kept.  So it is where
- * there are not enough requests for the last depth, but about a quarter more than for the one
- * before were in flight.  Every fourth
- * probe starts a ramp again, from half the depth.
+ * doubling it makes requests no more than 3 % cheaper, and they take twice as long as the
+ * latency of the device: of a few requests some meet in one channel by chance, and look no cheaper.
+ * Large requests need 2 to 8, and 32 of 1 MiB would take 100 ms to fill.  Of requests that cost
+ * more than 4 ms the ramp starts with 2, and the lower one of the last two depths is kept.  So it
+ * is where there are not enough requests for the last depth, but about a quarter more than for the
+ * one before were in flight.  From 64 KiB on, if there are only four, they are compared with two.
+ * Every fourth probe starts a ramp again, from half the depth.
  *
  *	A bus of 33.75 MB/s, writes of 1 MiB: 31 ms each.  Two are let pass and four are
  *	timed, 186 ms; four and four, 248 ms, are no cheaper.  So the next probe takes
@@ -63,22 +64,8 @@
  *
  * The result depends on the mix, which varies, so from the second one on the pause is 4 s.
  *
- * When: if requests of two classes are waiting, one of which is due.  Classes
- * that were never measured come first, the cheapest of them first: its probe is
- * short.  The pause between two probes of a class is doubled, up to 4 s, when the result
- * was within 6 % of the expectation, and halved, down to 125 ms, when it was not.
- * Between any two probes of known classes at least 49 times the length of the last one
- * passes, so that they take 2 % of the time; 9 times when there is but one result yet,
- * once when there is none, unless a probe of the class has failed.  While groups are
- * protected (sutro-protect.c), 256 times the length of the last probe passes, for it disturbs
- * them, and none takes longer than 50 ms.  A guess of a cost disturbs more: before the first
- * probe of a class, 32 times the length passes, unless time is reserved (sutro-reserve.c).  A
- * class that has not enough requests is
- * given up for 125 ms, then twice that, and so on.  When the device has changed
- * (sutro-change.c), all classes are due, and each is taken for one with a single result.  Its
- * depth is looked for again, but not while groups are protected: a ramp takes too long.
- *
- * sutro-result.c derives the cost of the class from the results.
+ * sutro-due.c decides which class is probed, and when; sutro-result.c derives its cost from the
+ * results.
  */
 #include "sutro-probe.h"
 
@@ -88,6 +75,8 @@
 #define SUTRO_PROBE_NR 256U
 #define SUTRO_PROBE_NS (10 * MS)
 #define SUTRO_PROBE_FEW 8
+/* At least this many latencies: requests that were sent together complete together. */
+#define SUTRO_PROBE_LATENCIES 3
 /* Of requests that cost more than this, fewer are let through and counted. */
 #define SUTRO_PROBE_EXPENSIVE_NS (MS / 2)
 /* Requests of other classes that cost less than this do not spoil the result. */
@@ -98,21 +87,13 @@
 /* Of requests that cost more than this, two are enough if four are no cheaper. */
 #define SUTRO_PROBE_SLOW_NS (4 * MS)
 #define SUTRO_PROBE_RAMP_SLOW 2
-/* Pause between probes while groups are protected, in lengths of the last one. */
-#define SUTRO_PROBE_RARE 256
-/* The same before the first probe of a class, unless time is reserved. */
-#define SUTRO_PROBE_RARE_FIRST 32
 /* This many times the depth complete before it is taken for too large; see above. */
 #define SUTRO_PROBE_PATIENCE 4
 /* The longest probe while groups are protected. */
 #define SUTRO_PROBE_RARE_MAX_NS (50 * MS)
 
-#define SUTRO_PROBE_CHECK_NS (10 * MS)
-#define SUTRO_PROBE_INTERVAL_MIN_NS (125 * MS)
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
 #define SUTRO_PROBE_MAX_FAILURES 6
-/* A class with this many requests is active, even if none of them waits. */
-#define SUTRO_PROBE_BUSY 8
 
 /**
  * sutro_probe_init - prepare
@@ -200,9 +181,26 @@ static bool sutro_probe_knows_mate(const struct sutro_probe *probe)
 	return of->nr && !of->unsaturated && !of->paired;
 }
 
+/*
+ * A class with too few requests: of how many could the device work at once, for each one in
+ * flight?  In 1/16: at most two, if twice as many would have halved the cost once more, and one if
+ * the last doubling has not changed it.
+ */
+static u32 sutro_probe_spare16(const struct sutro_probe *probe, u64 ns16)
+{
+	u64 gain_ns16 = probe->half_ns16 - min(probe->half_ns16, ns16);
+
+	if (!probe->half_ns16)
+		return SUTRO_PROBE_SPARE_MOST;
+	return clamp_t(u64,
+		       div64_u64(16 * ns16, ns16 - min(gain_ns16, ns16) / 2),
+		       SUTRO_PROBE_SPARE_NONE, SUTRO_PROBE_SPARE_MOST);
+}
+
+/* @spare16: SUTRO_PROBE_SPARE_NONE, or more if there were too few requests. */
 static void sutro_probe_result(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 ns16, u32 depth,
-			       bool unsaturated, u64 now_ns)
+			       u32 spare16, bool unsaturated, u64 now_ns)
 {
 	struct sutro_probe_class *of = &probe->of[probe->class];
 	u64 expected = of->unsaturated ? div_u64(of->took_ns16, depth)
@@ -223,6 +221,7 @@ static void sutro_probe_result(struct sutro_probe *probe,
 	of->result[of->next].ns16 = ns16;
 	of->result[of->next].at_ns = now_ns;
 	of->result[of->next].depth = depth;
+	of->result[of->next].spare16 = spare16;
 	of->next = (of->next + 1) % SUTRO_PROBE_RESULTS;
 	of->nr = min_t(u32, of->nr + 1, SUTRO_PROBE_RESULTS);
 	of->probes++;
@@ -248,6 +247,41 @@ static bool sutro_probe_has_mate(const struct sutro_probe *probe)
 	       probe->sent[mate] - probe->mark[mate] >= SUTRO_PROBE_BUSY;
 }
 
+/*
+ * There are no more large requests than the ramp began with.  They may be enough: go on with half
+ * of them, to compare.
+ */
+static bool sutro_probe_looks_back(struct sutro_probe *probe,
+				   struct sutro_device *device)
+{
+	if (probe->whole_ns16 || probe->rare ||
+	    probe->half_spare16 != SUTRO_PROBE_SPARE_MOST ||
+	    probe->depth < 2 * SUTRO_PROBE_RAMP ||
+	    sutro_cost_class_bytes(probe->class) < SUTRO_LINEAR_BYTES)
+		return false;
+	probe->whole_ns16 = probe->half_ns16;
+	device->meter = (struct sutro_meter){};
+	sutro_probe_set_depth(probe, device, probe->depth / 4);
+	return true;
+}
+
+/* Half of the requests, which cost @ns16, or could not be measured, if that is 0. */
+static void sutro_probe_looked_back(struct sutro_probe *probe,
+				    struct sutro_device *device, u64 ns16,
+				    u64 now_ns)
+{
+	u64 whole_ns16 = probe->whole_ns16;
+	bool saturated = whole_ns16 * 100 > ns16 * 97;
+	u32 spare16 = SUTRO_PROBE_SPARE_NONE;
+
+	saturated &= !!ns16;
+	probe->half_ns16 = ns16;
+	if (!saturated)
+		spare16 = sutro_probe_spare16(probe, whole_ns16);
+	sutro_probe_result(probe, device, whole_ns16, 2 * probe->depth, spare16,
+			   !saturated, now_ns);
+}
+
 /* There are not enough requests for going on. */
 static void sutro_probe_give_up(struct sutro_probe *probe,
 				struct sutro_device *device, u64 now_ns)
@@ -261,9 +295,16 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 		sutro_probe_end(probe, device, now_ns);
 		return;
 	}
+	if (probe->whole_ns16) {
+		sutro_probe_looked_back(probe, device, 0, now_ns);
+		return;
+	}
 	if (probe->half_ns16) {
+		if (sutro_probe_looks_back(probe, device))
+			return;
 		sutro_probe_result(probe, device, probe->half_ns16,
-				   probe->depth / 2, true, now_ns);
+				   max(probe->depth / 2, 1U),
+				   probe->half_spare16, true, now_ns);
 		return;
 	}
 	of->mixed = !of->mixed && !of->nr && sutro_probe_has_mate(probe);
@@ -291,9 +332,15 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	bool saturated = !probe->ramping ||
 			 (sutro_meter_fills(device, probe->depth * 5 / 6) &&
 			  probe->half_ns16 &&
-			  ns16 * 100 > probe->half_ns16 * 97);
+			  ns16 * 100 > probe->half_ns16 * 97 &&
+			  (device->amplification.has_cache ||
+			   sutro_meter_waits(device)));
 
 	probe->of[probe->class].no_guests = !ns16;
+	if (probe->whole_ns16) {
+		sutro_probe_looked_back(probe, device, ns16, now_ns);
+		return;
+	}
 	if (!ns16 || (few && !saturated && probe->half_ns16 &&
 		      probe->half_ns16 <= ns16)) {
 		sutro_probe_give_up(probe, device, now_ns);
@@ -301,126 +348,34 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	}
 	probe->paired = sutro_meter_is_pair(device);
 	if (few && !saturated) {
-		sutro_probe_result(probe, device, ns16, depth, true, now_ns);
+		sutro_probe_result(probe, device, ns16, depth,
+				   sutro_probe_spare16(probe, ns16), true,
+				   now_ns);
 		return;
 	}
 	if (saturated || probe->depth >= probe->limit) {
 		if (saturated && probe->ramping &&
 		    (few || sutro_probe_is_slow(device, probe->class)))
 			probe->depth /= 2;
-		sutro_probe_result(probe, device, ns16, probe->depth, false,
-				   now_ns);
+		sutro_probe_result(probe, device, ns16, probe->depth,
+				   SUTRO_PROBE_SPARE_NONE, false, now_ns);
 		return;
 	}
 	device->meter = (struct sutro_meter){};
+	probe->half_spare16 = sutro_probe_spare16(probe, ns16);
 	probe->half_ns16 = ns16;
 	sutro_probe_set_depth(probe, device,
 			      min(2 * probe->depth, probe->limit));
 }
 
-/* ---- which class, and when ---- */
-
-/* Has no probe tried to measure a class? */
-static bool sutro_probe_is_untried(const struct sutro_probe_class *of)
-{
-	return !of->probes && !of->failures;
-}
-
-/* The least time after the last probe, as a multiple of its length. */
-static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
-				const struct sutro_probe_class *of)
-{
-	bool first = sutro_probe_is_untried(of);
-
-	if (probe->rare)
-		return probe->lasted_ns * (first && !probe->reserved
-						   ? SUTRO_PROBE_RARE_FIRST
-						   : SUTRO_PROBE_RARE);
-	/* The first probe of a class comes soon, unless one has failed. */
-	if (first)
-		return probe->lasted_ns;
-	return probe->lasted_ns * (of->probes == 1 ? 9 : 49);
-}
-
-static bool sutro_probe_is_due(const struct sutro_probe *probe,
-			       unsigned int class, u64 now_ns)
-{
-	const struct sutro_probe_class *of = &probe->of[class];
-
-	return !list_empty(&probe->peers[class]) &&
-	       !sutro_probe_before(now_ns, of->due_ns) &&
-	       now_ns - probe->end_ns >= sutro_probe_pause_ns(probe, of);
-}
-
-/* Is class @a to be probed before class @b? */
-static bool sutro_probe_precedes(const struct sutro_probe *probe,
-				 const struct sutro_device *device,
-				 unsigned int a, unsigned int b)
-{
-	const struct sutro_probe_class *of_a = &probe->of[a];
-	const struct sutro_probe_class *of_b = &probe->of[b];
-
-	if (!of_a->probes != !of_b->probes)
-		return !of_a->probes;
-	if (!of_a->probes)
-		return sutro_cost_class_ns(device, a) <
-		       sutro_cost_class_ns(device, b);
-	return sutro_probe_before(of_a->due_ns, of_b->due_ns);
-}
-
-/* Classes that are in use; one of them alone needs not be measured. */
-static unsigned int sutro_probe_count(struct sutro_probe *probe)
-{
-	unsigned int nr = 0, i;
-
-	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
-		nr += !list_empty(&probe->peers[i]) ||
-		      probe->sent[i] - probe->mark[i] >= SUTRO_PROBE_BUSY;
-		probe->mark[i] = probe->sent[i];
-	}
-	return nr;
-}
-
-/* The device has changed: all classes are measured again, soon. */
-static void sutro_probe_renew(struct sutro_probe *probe,
-			      struct sutro_device *device, u64 now_ns)
-{
-	unsigned int i;
-
-	device->change.seen = false;
-	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
-		struct sutro_probe_class *of = &probe->of[i];
-
-		if (!of->nr)
-			continue;
-		of->nr = 0;
-		of->next = 0;
-		of->probes = 1;
-		of->interval_ns = SUTRO_PROBE_INTERVAL_MIN_NS;
-		of->due_ns = now_ns;
-	}
-}
-
+/* Begin a probe if a class is due. */
 static void sutro_probe_choose(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 now_ns)
 {
-	int best = -1, i;
+	int best = sutro_probe_due(probe, device, now_ns);
 	struct sutro_probe_class *of;
 	u32 depth, least;
 
-	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
-	probe->guessing = false;
-	if (device->change.seen)
-		sutro_probe_renew(probe, device, now_ns);
-	if (sutro_probe_count(probe) < 2 || !probe->limit)
-		return;
-	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
-		probe->guessing |= !list_empty(&probe->peers[i]) &&
-				   sutro_probe_is_untried(&probe->of[i]);
-		if (sutro_probe_is_due(probe, i, now_ns) &&
-		    (best < 0 || sutro_probe_precedes(probe, device, i, best)))
-			best = i;
-	}
 	if (best < 0)
 		return;
 
@@ -433,6 +388,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	probe->paired = false;
 	probe->begin_ns = now_ns;
 	probe->half_ns16 = 0;
+	probe->whole_ns16 = 0;
 	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */
 	probe->ramping = !of->probes || (!of->nr && !probe->rare) ||
 			 of->unsaturated || of->probes % 4 == 3;
@@ -515,7 +471,9 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		.few = probe->depth > 8 && !expensive ? 2 * SUTRO_PROBE_FEW
 						      : SUTRO_PROBE_FEW,
 		.round = probe->depth,
-		.long_ns = SUTRO_PROBE_NS,
+		.long_ns = max(SUTRO_PROBE_NS,
+			       SUTRO_PROBE_LATENCIES *
+				       sutro_cost_latency_ns(device)),
 	};
 }
 
@@ -535,8 +493,11 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 	tunables->guessing = probe->guessing;
 	tunables->latency_ns = sutro_cost_latency_ns(device);
 	tunables->busy_ns = probe->active ? 0 : sutro_cost_busy_ns(device);
-	tunables->depth_ns = probe->active ? U64_MAX
-					   : sutro_cost_depth_ns(device);
+	tunables->depth_ns = sutro_cost_depth_ns(device);
+	if (probe->active)
+		tunables->depth_ns = U64_MAX;
+	else if (!probe->rare)
+		tunables->depth_ns = max(tunables->depth_ns, probe->depth_ns);
 }
 
 /**

@@ -21,6 +21,13 @@
 #define SUTRO_PROBE_GUESTS 2
 /* A group with no more requests than this is let through a probe. */
 #define SUTRO_PROBE_GUEST_REQUESTS 4
+/* See &sutro_probe_class.result: of a class with enough requests, and of one with too few. */
+#define SUTRO_PROBE_SPARE_NONE 16U
+#define SUTRO_PROBE_SPARE_MOST 32U
+/* The shortest pause between two probes of a class. */
+#define SUTRO_PROBE_INTERVAL_MIN_NS (125 * 1000 * 1000ULL)
+/* A class with this many requests is active, even if none of them waits. */
+#define SUTRO_PROBE_BUSY 8
 /* The whole device, of which a peer has its share. */
 #define SUTRO_PROBE_WHOLE 0x100000U
 
@@ -51,7 +58,8 @@ struct sutro_peer {
  * @took_ns16:	then: how long each of them took
  * @nr:		valid results
  * @next:	place of the next one
- * @result:	cost in 1/16 ns, with how many in flight and when it was found
+ * @result:	cost in 1/16 ns, with how many in flight and when it was found; @spare16: the device
+ *		could work on this many sixteenths of those in flight (sutro_probe_spare16())
  */
 struct sutro_probe_class {
 	u64 due_ns;
@@ -70,6 +78,7 @@ struct sutro_probe_class {
 		u64 ns16;
 		u64 at_ns;
 		u32 depth;
+		u32 spare16;
 	} result[SUTRO_PROBE_RESULTS];
 };
 
@@ -84,10 +93,14 @@ struct sutro_probe_class {
  * @paired:	the last step measured the mate as well
  * @ramping:	its depth is being looked for
  * @rare:	set by the caller: a probe disturbs groups that are protected
+ * @equal:	set by the caller: all groups that compete at the highest level weigh the same
  * @reserved:	set by the caller: a probe may take time that is reserved
  * @waits_from:	@done of the probed requests when its depth was set
  * @most:	of them, in flight since then
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
+ * @depth_ns:	device time in flight that the classes in use need, 0 if not known
+ * @whole_ns16:	cost of as many as there are, while half of them are measured; else 0
+ * @half_spare16: and for how much more that had room, as &sutro_probe_class.result
  * @begin_ns:	when it began
  * @check_ns:	when to look for a class that is due
  * @end_ns:	when the last probe ended
@@ -107,10 +120,14 @@ struct sutro_probe {
 	bool paired;
 	bool ramping;
 	bool rare;
+	bool equal;
 	bool reserved;
 	u32 waits_from;
 	u32 most;
 	u64 half_ns16;
+	u64 whole_ns16;
+	u64 depth_ns;
+	u32 half_spare16;
 	u64 begin_ns;
 	u64 check_ns;
 	u64 end_ns;
@@ -134,6 +151,10 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 			const struct sutro_peer *peer, u32 requests);
 bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
 			 u64 now_ns);
+
+/* sutro-due.c */
+int sutro_probe_due(struct sutro_probe *probe, struct sutro_device *device,
+		    u64 now_ns);
 
 /* sutro-result.c */
 void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,

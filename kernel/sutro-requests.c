@@ -93,9 +93,6 @@
 /* A request farther than this from the last one is a seek: 1 MiB. */
 #define SUTRO_FAR_SECTORS 2048
 
-/* Requests of a group that are examined to find one that may be sent. */
-#define SUTRO_SCAN 32
-
 void sutro_requests_init(struct sutro_requests *requests)
 {
 	INIT_LIST_HEAD(&requests->prompt);
@@ -495,16 +492,18 @@ static struct request *sutro_ring_find(struct sutro_ring *ring,
 /**
  * sutro_requests_search - find a request that need not be the next one
  * @requests: the group's requests
- * @wanted:	is it one of these?  Called for SUTRO_SCAN requests at most
+ * @most:	how many are looked at
+ * @wanted:	is it one of these?
  * @data:	for @wanted
  *
  * Return: one of the oldest requests, to be given to sutro_requests_take(); or NULL.
  */
 struct request *sutro_requests_search(struct sutro_requests *requests,
-				      sutro_wanted_t wanted, void *data)
+				      unsigned int most, sutro_wanted_t wanted,
+				      void *data)
 {
 	struct sutro_rings *rings = requests->rings;
-	unsigned int left = SUTRO_SCAN;
+	unsigned int left = most;
 	struct request *rq;
 	int sync, prio;
 

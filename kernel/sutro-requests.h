@@ -37,7 +37,8 @@ struct request *sutro_requests_next(struct sutro_queue *sq,
 				    struct sutro_requests *requests,
 				    u64 now_ns);
 struct request *sutro_requests_search(struct sutro_requests *requests,
-				      sutro_wanted_t wanted, void *data);
+				      unsigned int most, sutro_wanted_t wanted,
+				      void *data);
 void sutro_requests_take(struct sutro_queue *sq,
 			 struct sutro_requests *requests, struct request *rq);
 struct request *sutro_requests_prompt(struct sutro_queue *sq);

@@ -306,6 +306,20 @@ static inline void sutro_level_see(struct sutro_level *level, u32 weight)
 	level->lightest = min(level->lightest, limited);
 }
 
+/**
+ * sutro_level_is_equal - are several entities active, all of SUTRO_CLASS_BE and of one weight?
+ * @level:	the level
+ *
+ * Return: false as well while a lighter one is remembered that left lately.
+ */
+static inline bool sutro_level_is_equal(const struct sutro_level *level)
+{
+	const struct sutro_rank *rank = &level->rank[SUTRO_CLASS_BE];
+
+	return rank->nr_active > 1 && level->nr_active == rank->nr_active &&
+	       rank->weight_sum == (u64)rank->nr_active * level->lightest;
+}
+
 static inline u64 sutro_earlier(u64 a, u64 b)
 {
 	return sutro_before(a, b) ? a : b;

@@ -417,8 +417,7 @@ sutro_protect_met(const struct sutro_core *core,
 		return SUTRO_LATENCY_MET_NONE;
 	if (sutro_protects(protect) && protect->by_target && !latency->held)
 		return SUTRO_LATENCY_MET_TARGET;
-	if (!protect->clear ||
-	    !sutro_before(protect->clear_ns, submitted_ns) ||
+	if (!protect->clear || !sutro_before(protect->clear_ns, submitted_ns) ||
 	    (!list_is_singular(&protect->groups) &&
 	     (!protect->waited ||
 	      !sutro_before(protect->waited_from_ns, submitted_ns))))
@@ -455,10 +454,9 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 		return;
 	submitted_ns = now_ns - div_u64(took_us * US, nr);
 	if (latency) {
-		sutro_latency_took(latency, nr, nr_slow,
-				   sutro_protect_met(core, latency,
-						     submitted_ns),
-				   now_ns);
+		sutro_latency_took(
+			latency, nr, nr_slow,
+			sutro_protect_met(core, latency, submitted_ns), now_ns);
 		sutro_latency_limit(core, latency, now_ns);
 	}
 	if (!sutro_group_protected(group))

@@ -208,37 +208,6 @@ static void sutro_test_measures(struct kunit *test)
 	}
 }
 
-/* The cost of M, of which the only probe had four requests and took @took_ns for each. */
-static void learn_write(struct probe_test *t, u64 took_ns)
-{
-	t->probe.class = M;
-	t->probe.of[M] = (struct sutro_probe_class){
-		.unsaturated = true,
-		.nr = 1,
-		.result[0] = { .ns16 = took_ns << SUTRO_NS16_SHIFT,
-			       .at_ns = t->now_ns,
-			       .depth = 4 },
-	};
-	sutro_probe_learn(&t->probe, &t->device, t->now_ns);
-}
-
-/* With too few requests, a write costs no less than a read, if there is no cache. */
-static void sutro_test_write_like_read(struct kunit *test)
-{
-	struct probe_test *t = probe_test_new(test, 0, 0);
-
-	learn_write(t, 100000);
-	expect_cost(t, M, 50000, 100);
-	sutro_cost_measured(&t->device, A, 80000 << SUTRO_NS16_SHIFT, false);
-	learn_write(t, 100000);
-	expect_cost(t, M, 80000, 100);
-	learn_write(t, 60000);
-	expect_cost(t, M, 60000, 100);
-	t->device.amplification.has_cache = true;
-	learn_write(t, 60000);
-	expect_cost(t, M, 30000, 100);
-}
-
 /* When the cost of a class rises five times, that is measured within a second. */
 static void sutro_test_change(struct kunit *test)
 {
@@ -566,7 +535,6 @@ static void sutro_test_odd_limit(struct kunit *test)
 static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_odd_limit),
 	KUNIT_CASE(sutro_test_measures),
-	KUNIT_CASE(sutro_test_write_like_read),
 	KUNIT_CASE(sutro_test_change),
 	KUNIT_CASE(sutro_test_change_faster),
 	KUNIT_CASE(sutro_test_change_protected),

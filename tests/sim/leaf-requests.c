@@ -8,7 +8,8 @@
 #define SYNC_BATCH 32
 #define ASYNC_BATCH 16
 #define FAR_SECTORS 2048
-#define SCAN 32
+#define PROBE_SCAN 128
+#define GAP_SCAN 32
 
 /* sutro-dispatch.c */
 #define GAP_TRIES 8
@@ -91,7 +92,7 @@ struct rq *group_next_of(struct leaf_group *group,
 
 	for (sync = 1; sync >= 0; sync--)
 		list_for_each_entry(rq, &group->list[sync], node) {
-			if (scanned++ == SCAN)
+			if (scanned++ == PROBE_SCAN)
 				return NULL;
 			if (sutro_probe_is_of(
 				    probe, sutro_cost_class(rq->op, rq->bytes)))
@@ -109,7 +110,7 @@ static struct rq *group_fitting(struct leaf *leaf, struct leaf_group *group)
 
 	for (sync = 1; sync >= 0; sync--)
 		list_for_each_entry(rq, &group->list[sync], node) {
-			if (scanned++ >= SCAN)
+			if (scanned++ >= GAP_SCAN)
 				break;
 			leaf_price(leaf, rq);
 			if (sutro_core_fits(&leaf->core, rq->estimate_ns, false,

@@ -216,6 +216,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 
 	leaf->waiting = false;
 	leaf->probe.rare = sutro_protects(&leaf->core.protect);
+	leaf->probe.equal = sutro_level_is_equal(&leaf->core.root->level);
 	leaf->probe.reserved = leaf->core.protect.reserve;
 	if (!leaf->core.tunables.rotational && !leaf->oracle &&
 	    (leaf->probe.active || !leaf->core.protect.reserved) &&

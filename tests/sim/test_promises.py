@@ -20,7 +20,7 @@ EXAMPLES = int(os.environ.get("SUTRO_SIM_EXAMPLES", "0"))
 SETTLED_S = 3.0
 # The part of a floor in the worst 2 s beside a protected neighbour, and the seeds that miss it.
 WORST_NEIGHBOUR = 0.75
-MISSED_NEIGHBOUR = {2, 6, 10, 12, 14, 18}
+MISSED_NEIGHBOUR = {2, 6, 10, 12, 14, 19}
 
 
 def examples(usual: int) -> settings:

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: which class of requests is probed (sutro-probe.c), and when.
+ *
+ * One that is due, while requests of two classes are waiting, or those of two groups of one weight
+ * at a device that is far.  Classes that were never measured come first, the cheapest of them
+ * first: its probe is
+ * short.  The pause between two probes of a class is doubled, up to 4 s, when the result
+ * was within 6 % of the expectation, and halved, down to 125 ms, when it was not.
+ * Between any two probes of known classes at least 49 times the length of the last one
+ * passes, so that they take 2 % of the time; 9 times when there is but one result yet,
+ * once when there is none, unless a probe of the class has failed.  While groups are
+ * protected (sutro-protect.c), 256 times the length of the last probe passes, for it disturbs
+ * them, and none takes longer than 50 ms.  A guess of a cost disturbs more: before the first
+ * probe of a class, 32 times the length passes, unless time is reserved (sutro-reserve.c).  A
+ * class that has not enough requests is given up for 125 ms, then twice that, and so on.
+ *
+ * Large requests take long to measure, and a group of little weight pays for some seconds for those
+ * that it gives.  Once one large class of a direction is known, the cost of the others follows from
+ * their bytes well enough (sutro-estimate.c): they wait for their turn as known ones.
+ *
+ *	A drive of 50 MB/s, 8 groups.  128 KiB reads cost 2.6 ms.  A group of share 0.03 reads
+ *	1 MiB, in 20 ms each: a probe takes 290 ms, which it pays back for 9 s.  It comes after
+ *	8 s, and until then 8 * 2.6 ms are charged, which is right within 2 %.
+ *
+ * When the device has changed (sutro-change.c), all classes are due, and each is taken for one with
+ * a single result.  Its depth is looked for again, but not while groups are protected: a ramp takes
+ * too long.
+ *
+ * The depth with which a class saturates the device is not only that of its probes: where weights
+ * are equal, it is kept in flight (sutro-select.c), if it is more than the latency of the device
+ * needs.  With unequal ones, others would wait for it, and with a cache it shows nothing.
+ *
+ *	Reads of 64 KiB, 64 channels of 20 ms: each waits for four of these, taken at random, and
+ *	64 such reads keep 0.8 of them busy.  By the latency, 32 ms of device time would be in
+ *	flight, which are 25 reads.  Two groups of one weight had 0.35 of the throughput without a
+ *	scheduler, and 0.9 with the depth that the ramp ends with.
+ */
+#include "sutro-probe.h"
+
+#define MS (1000 * 1000ULL)
+
+/* Pause between probes while groups are protected, in lengths of the last one. */
+#define SUTRO_PROBE_RARE 256
+/* The same before the first probe of a class, unless time is reserved. */
+#define SUTRO_PROBE_RARE_FIRST 32
+#define SUTRO_PROBE_CHECK_NS (10 * MS)
+/* A device is far if it has no pause with more than this in flight: 0.73 ms of latency. */
+#define SUTRO_PROBE_FAR_NS (2 * MS)
+/* The most device time that is kept in flight because of the depths of probes. */
+#define SUTRO_PROBE_DEPTH_NS (128 * MS)
+
+/* Is the cost of a class a guess that does not follow from the bytes of a measured one? */
+static bool sutro_probe_is_guess(const struct sutro_probe *probe,
+				 const struct sutro_device *device,
+				 unsigned int class)
+{
+	return !probe->of[class].probes &&
+	       !sutro_cost_is_by_bytes(&device->costs, class);
+}
+
+/* Is it one that no probe has tried to measure? */
+static bool sutro_probe_is_untried(const struct sutro_probe *probe,
+				   const struct sutro_device *device,
+				   unsigned int class)
+{
+	return sutro_probe_is_guess(probe, device, class) &&
+	       !probe->of[class].failures;
+}
+
+/* The least time after the last probe, as a multiple of its length. */
+static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
+				const struct sutro_device *device,
+				unsigned int class)
+{
+	bool first = sutro_probe_is_untried(probe, device, class);
+
+	if (probe->rare)
+		return probe->lasted_ns * (first && !probe->reserved
+						   ? SUTRO_PROBE_RARE_FIRST
+						   : SUTRO_PROBE_RARE);
+	/* The first probe of a class comes soon, unless one has failed. */
+	if (first)
+		return probe->lasted_ns;
+	return probe->lasted_ns * (probe->of[class].probes == 1 ? 9 : 49);
+}
+
+static bool sutro_probe_is_due(const struct sutro_probe *probe,
+			       const struct sutro_device *device,
+			       unsigned int class, u64 now_ns)
+{
+	const struct sutro_probe_class *of = &probe->of[class];
+
+	return !list_empty(&probe->peers[class]) &&
+	       !sutro_probe_before(now_ns, of->due_ns) &&
+	       now_ns - probe->end_ns >=
+		       sutro_probe_pause_ns(probe, device, class);
+}
+
+/* Is class @a to be probed before class @b? */
+static bool sutro_probe_precedes(const struct sutro_probe *probe,
+				 const struct sutro_device *device,
+				 unsigned int a, unsigned int b)
+{
+	bool is_guess = sutro_probe_is_guess(probe, device, a);
+
+	if (is_guess != sutro_probe_is_guess(probe, device, b))
+		return is_guess;
+	if (is_guess)
+		return sutro_cost_class_ns(device, a) <
+		       sutro_cost_class_ns(device, b);
+	return sutro_probe_before(probe->of[a].due_ns, probe->of[b].due_ns);
+}
+
+/*
+ * Is the depth of a class needed, though its cost need not be compared?  It is where several groups
+ * of equal weight have queued requests of it, and the device is far.
+ */
+static bool sutro_probe_needs_depth(const struct sutro_probe *probe,
+				    const struct sutro_device *device,
+				    unsigned int class)
+{
+	return probe->equal && !probe->rare &&
+	       sutro_cost_busy_ns(device) > SUTRO_PROBE_FAR_NS &&
+	       !list_empty(&probe->peers[class]) &&
+	       !list_is_singular(&probe->peers[class]);
+}
+
+/*
+ * Look which classes are in use, and set the device time that has to be in flight for them: with
+ * equal weights, the depth that a ramp ended with.
+ *
+ * Return: false if there is nothing to measure: requests are of one class, and no depth is needed.
+ */
+static bool sutro_probe_count(struct sutro_probe *probe,
+			      const struct sutro_device *device)
+{
+	bool needs_depth = false;
+	unsigned int nr = 0, i;
+	u64 needs_ns;
+
+	probe->depth_ns = 0;
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		const struct sutro_probe_class *of = &probe->of[i];
+		bool used = !list_empty(&probe->peers[i]) ||
+			    probe->sent[i] - probe->mark[i] >= SUTRO_PROBE_BUSY;
+
+		probe->mark[i] = probe->sent[i];
+		if (!used)
+			continue;
+		nr++;
+		needs_depth |= sutro_probe_needs_depth(probe, device, i);
+		/* A cache takes any number of writes, which shows nothing. */
+		if (!of->nr || !probe->equal || device->amplification.has_cache)
+			continue;
+		needs_ns = of->depth * sutro_cost_class_ns(device, i);
+		probe->depth_ns = max(probe->depth_ns, needs_ns);
+	}
+	probe->depth_ns = min(probe->depth_ns, SUTRO_PROBE_DEPTH_NS);
+	return needs_depth || nr > 1;
+}
+
+/* The device has changed: all classes are measured again, soon. */
+static void sutro_probe_renew(struct sutro_probe *probe,
+			      struct sutro_device *device, u64 now_ns)
+{
+	unsigned int i;
+
+	device->change.seen = false;
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		struct sutro_probe_class *of = &probe->of[i];
+
+		if (!of->nr)
+			continue;
+		of->nr = 0;
+		of->next = 0;
+		of->probes = 1;
+		of->interval_ns = SUTRO_PROBE_INTERVAL_MIN_NS;
+		of->due_ns = now_ns;
+	}
+}
+
+/**
+ * sutro_probe_due - which class is to be probed now?
+ * @probe:	the leaf's probes, none of which is active
+ * @device:	state of the leaf
+ * @now_ns:	the time
+ *
+ * Sets when to call this again, whether costs are guesses, and the time that has to be in flight.
+ *
+ * Return: the class, -1 if it is not time for any.
+ */
+int sutro_probe_due(struct sutro_probe *probe, struct sutro_device *device,
+		    u64 now_ns)
+{
+	int best = -1, i;
+
+	probe->check_ns = now_ns + SUTRO_PROBE_CHECK_NS;
+	probe->guessing = false;
+	if (device->change.seen)
+		sutro_probe_renew(probe, device, now_ns);
+	if (!sutro_probe_count(probe, device) || !probe->limit)
+		return -1;
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		probe->guessing |= !list_empty(&probe->peers[i]) &&
+				   sutro_probe_is_untried(probe, device, i);
+		if (sutro_probe_is_due(probe, device, i, now_ns) &&
+		    (best < 0 || sutro_probe_precedes(probe, device, i, best)))
+			best = i;
+	}
+	return best;
+}

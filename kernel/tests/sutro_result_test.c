@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests of the cost of a class by the results of its probes (sutro-result.c), where there
+ * were too few requests to saturate the device.
+ */
+#include <kunit/test.h>
+#include <linux/module.h>
+
+#include "../sutro-probe.h"
+#include "sutro_test.h"
+
+#define SEC (1000 * 1000 * 1000ULL)
+#define SMALL sutro_cost_class(SUTRO_READ, 4096)
+#define LARGE sutro_cost_class(SUTRO_READ, 65536)
+/* Of the size of SMALL. */
+#define WRITE sutro_cost_class(SUTRO_WRITE, 4096)
+
+/**
+ * struct result_test - a leaf whose probes end with given results
+ */
+struct result_test {
+	struct kunit *test;
+	struct sutro_device device;
+	struct sutro_probe probe;
+};
+
+static struct result_test *result_test_new(struct kunit *test)
+{
+	struct result_test *t = kunit_kzalloc(test, sizeof(*t), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, t);
+	t->test = test;
+	sutro_device_init(&t->device, false);
+	sutro_probe_init(&t->probe, 128);
+	return t;
+}
+
+static void measured(struct result_test *t, unsigned int class, u64 cost_ns)
+{
+	sutro_cost_measured(&t->device, class, cost_ns << SUTRO_NS16_SHIFT,
+			    false);
+}
+
+/* The only probe of a class had too few requests: @depth, and each took @cost_ns of the time. */
+static void learn(struct result_test *t, unsigned int class, u64 cost_ns,
+		  u32 depth, u32 spare16)
+{
+	t->probe.class = class;
+	t->probe.of[class] = (struct sutro_probe_class){
+		.unsaturated = true,
+		.nr = 1,
+		.result[0] = { .ns16 = cost_ns << SUTRO_NS16_SHIFT,
+			       .at_ns = SEC,
+			       .depth = depth,
+			       .spare16 = spare16 },
+	};
+	sutro_probe_learn(&t->probe, &t->device, SEC);
+}
+
+static void expect_cost(struct result_test *t, unsigned int class, u64 ns)
+{
+	EXPECT_NEAR(t->test, sutro_cost_class_ns(&t->device, class), ns, 100);
+}
+
+/* A write costs no less than a read, if there is no cache. */
+static void sutro_test_write_like_read(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	learn(t, WRITE, 100000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, WRITE, 50000);
+	t = result_test_new(test);
+	measured(t, SMALL, 80000);
+	learn(t, WRITE, 100000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, WRITE, 80000);
+	learn(t, WRITE, 60000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, WRITE, 60000);
+	t->device.amplification.has_cache = true;
+	learn(t, WRITE, 60000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, WRITE, 30000);
+}
+
+/* If the last doubling has gained little, the cost is known, and no longer a matter of bytes. */
+static void sutro_test_nearly_enough(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	measured(t, LARGE, 256000);
+	learn(t, SMALL, 68000, 64, 17);
+	expect_cost(t, SMALL, 64000);
+	KUNIT_EXPECT_FALSE(test, t->device.costs.bounded & BIT(SMALL));
+}
+
+/* If it has halved the cost, the device could work on any number, and bytes are the bound. */
+static void sutro_test_far_from_enough(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	measured(t, LARGE, 256000);
+	learn(t, SMALL, 68000, 8, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, SMALL, 16000);
+	KUNIT_EXPECT_TRUE(test, t->device.costs.bounded & BIT(SMALL));
+}
+
+static struct kunit_case sutro_result_test_cases[] = {
+	KUNIT_CASE(sutro_test_write_like_read),
+	KUNIT_CASE(sutro_test_nearly_enough),
+	KUNIT_CASE(sutro_test_far_from_enough),
+	{}
+};
+
+static struct kunit_suite sutro_result_test_suite = {
+	.name = "sutro_result",
+	.test_cases = sutro_result_test_cases,
+};
+
+kunit_test_suite(sutro_result_test_suite);
+
+MODULE_DESCRIPTION("KUnit tests of the results of probes");
+MODULE_LICENSE("GPL");

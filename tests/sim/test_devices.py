@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Devices unlike a local ssd: shares by true device time, and the throughput without a scheduler.
+
+Volumes of a network are far away and work on many requests at once; some drives have few channels;
+a card takes a quarter of a second for a write of 1 MiB.
+"""
+
+from typing import Any
+
+import pytest
+from program import line, run
+
+Job = dict[str, int]
+Group = tuple[int, Job]
+
+SECONDS, WARMUP_S = 16, 6
+FAR_1MS = {"read_us": 1000, "write_us": 1000, "channels": 16, "bus_kbps": 250_000}
+FAR_5MS = {"read_us": 5000, "write_us": 5000, "channels": 64, "bus_kbps": 1_000_000}
+FAR_20MS = {"read_us": 20_000, "write_us": 20_000, "channels": 64, "bus_kbps": 400_000}
+FEW_CHANNELS = {"read_us": 80, "write_us": 320, "channels": 4, "bus_kbps": 540_000}
+SLOW_BUS = {"read_us": 236, "write_us": 246, "channels": 32, "bus_kbps": 270_000}
+SLOW = {"read_us": 408, "write_us": 1184, "channels": 4, "bus_kbps": 67_500}
+CARD = {"read_us": 500, "write_us": 4000, "channels": 1, "bus_kbps": 20_000, "queue_depth": 1}
+
+SYNC = {"random": 1, "bytes": 4096, "iodepth": 1}
+READS = {"random": 1, "bytes": 1 << 16, "iodepth": 64}
+LARGE_READS = {"random": 1, "bytes": 1 << 17, "iodepth": 64}
+WRITES = {"write": 1, "bytes": 1 << 20, "iodepth": 32}
+MIXED = {"random": 1, "bytes": 1 << 16, "iodepth": 32, "mixed": 50}
+
+
+def simulate(disk: dict[str, int], *groups: Group, none: bool = False) -> list[dict[str, Any]]:
+    """The clients of groups with a weight and a job; "part" is of the device time of all."""
+    queue = {"queue_depth": 128, **disk}
+    lines = [line("run", seconds=SECONDS, tick_ms=1000, control=0, warmup=WARMUP_S, truth=1)]
+    lines += [line("leaf", kind=1, nr_requests=256, none=none, **queue), line("volume", leaves=1)]
+    lines += [line("cgroup", parent=0, weight=weight) for weight, _ in groups]
+    for place, (_, job) in enumerate(groups):
+        part = {"first": place / len(groups), "last": (place + 1) / len(groups)}
+        lines.append(line("client", cgroup=place + 1, **part, **job))
+    result = run(lines)
+    rows = 1 + len(groups)
+    first, last = result["truth"][WARMUP_S * rows :][:rows], result["truth"][-rows:]
+    used = [end[0] - begin[0] for begin, end in zip(first, last, strict=True)]
+    clients: list[dict[str, Any]] = result["clients"]
+    for client, mine in zip(clients, used[1:], strict=True):
+        client["part"] = mine / sum(used)
+    return clients
+
+
+def rate(*clients: dict[str, Any]) -> float:
+    return sum(sum(client["rate"][WARMUP_S:]) for client in clients) / (SECONDS - WARMUP_S)
+
+
+@pytest.mark.parametrize(
+    ("disk", "job", "least"),
+    [(FAR_1MS, READS, 0.95), (FAR_5MS, LARGE_READS, 0.9), (FAR_20MS, READS, 0.8)],
+    ids=["1ms", "5ms", "20ms"],
+)
+def test_far_devices_are_kept_busy(disk: dict[str, int], job: Job, least: float) -> None:
+    """As many requests are in flight as saturate the device, not only those of a few latencies."""
+    groups = ((100, job), (100, job))
+    one, other = simulate(disk, *groups)
+    assert rate(one, other) > least * rate(*simulate(disk, *groups, none=True))
+    assert one["part"] == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize(("disk", "depth"), [(FAR_1MS, 64), (FEW_CHANNELS, 16)], ids=["far", "few"])
+def test_small_reads_that_occupy_a_channel(disk: dict[str, int], depth: int) -> None:
+    """Reads of 4 KiB cost a page of flash, not a sixteenth of a read of 64 KiB.
+
+    There are never enough of them for a doubling that changes nothing.
+    """
+    small = {**SYNC, "iodepth": depth}
+    parts = [one["part"] for one in simulate(disk, (300, READS), (200, WRITES), (100, small))]
+    assert parts == pytest.approx([1 / 2, 1 / 3, 1 / 6], rel=0.1)
+
+
+def test_few_large_reads_that_fill_the_bus() -> None:
+    """Four reads of 1 MiB are enough for a probe, if two take as long for each."""
+    reads = {"bytes": 1 << 20, "iodepth": 4}
+    small = {"random": 1, "write": 1, "bytes": 1 << 14, "iodepth": 128}
+    scan, writer = simulate(SLOW_BUS, (465, reads), (619, small))
+    assert scan["part"] == pytest.approx(465 / 1084, rel=0.03)
+    assert writer["part"] == pytest.approx(619 / 1084, rel=0.03)
+
+
+def test_rare_reads_beside_slow_writes() -> None:
+    """A write that takes a quarter of a second is no guess of 2 ms that fits into each pause."""
+    thinks = {**SYNC, "think_us": 5000}
+    reader, _ = simulate(CARD, (1000, thinks), (100, WRITES))
+    (alone,) = simulate(CARD, (1000, thinks))
+    assert rate(reader) > 0.85 * rate(alone)
+
+
+@pytest.mark.parametrize(
+    ("disk", "others"),
+    [(SLOW, ((250, WRITES),)), (FEW_CHANNELS, ((362, WRITES), (100, MIXED)))],
+    ids=["slow", "few"],
+)
+def test_merged_writes_of_a_protected_group(
+    disk: dict[str, int], others: tuple[Group, ...]
+) -> None:
+    """Writes that merge while they wait are fewer, not less: their group has no more for that."""
+    groups = ((638, {"write": 1, "bytes": 1 << 18, "iodepth": 4}), *others)
+    heavy, *_ = simulate(disk, *groups)
+    assert heavy["part"] == pytest.approx(638 / sum(weight for weight, _ in groups), rel=0.1)
