@@ -256,6 +256,7 @@ static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 	/* That of a SCSI device may be changed, by its driver too. */
 	if (!sq->probe.active)
 		sq->probe.limit = sutro_driver_depth(sq->q);
+	sq->probe.equal = sutro_level_is_equal(&sq->core.root->level);
 	sutro_probe_step(&sq->probe, &sq->device, now_ns);
 	if (*ns16 != old)
 		trace_sutro_cost(sq->q->disk, 0, class, old, *ns16);
@@ -382,7 +383,6 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 	if (READ_ONCE(sq->waiting))
 		WRITE_ONCE(sq->waiting, false);
 	sq->probe.rare = sutro_protects(&sq->core.protect);
-	sq->probe.equal = sutro_level_is_equal(&sq->core.root->level);
 	sq->probe.reserved = sq->core.protect.reserve;
 	/* No probe begins in a reserved window or in direct mode. */
 	if (!sq->device.rotational &&

@@ -78,7 +78,7 @@ static void sutro_find_lightest(struct sutro_level *level)
 	sutro_look_at_weights(level, &rank->away);
 }
 
-/* Is @entity lighter than all others of its class, or than their mean if that is not be? */
+/* Is @entity lighter than all others of its class, or than the mean in rt and idle? */
 static bool sutro_is_less(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
 			  const struct sutro_rank *rank)

@@ -31,10 +31,9 @@
  * Protected groups are not entitled to more than their share phi of the device.  They use a
  * part u of it in reserved windows, and s = u * X_s / X_r in shared ones, or what they were charged
  * there if that is more and their requests cost a quarter more: sequential ones that wait there
- * merge, and fewer complete.
- * Let v be the most
- * that all groups use in shared windows.  A mix of requests may use several parts of the device
- * at once, so v may be more than 1.  In reserved windows the whole is w = min(v, 1), or u if
+ * merge, and fewer complete.  Let v be the most that all groups use in shared windows.  A mix of
+ * requests may use several parts of the device at once, so v may be more than 1.  In reserved
+ * windows the whole is w = min(v, 1), or u if
  * that is more.  If u > phi * w, p is at least
  *
  *	(u - phi * w) / (u - phi * w + phi * v - s)
