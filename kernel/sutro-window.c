@@ -445,6 +445,7 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_protect_sums *sums = protect->sums;
 	struct sutro_latency *latency;
+	enum sutro_latency_met met;
 	u64 submitted_ns;
 
 	if (!nr)
@@ -454,9 +455,8 @@ void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 		return;
 	submitted_ns = now_ns - div_u64(took_us * US, nr);
 	if (latency) {
-		sutro_latency_took(
-			latency, nr, nr_slow,
-			sutro_protect_met(core, latency, submitted_ns), now_ns);
+		met = sutro_protect_met(core, latency, submitted_ns);
+		sutro_latency_took(latency, nr, nr_slow, met, now_ns);
 		sutro_latency_limit(core, latency, now_ns);
 	}
 	if (!sutro_group_protected(group))
