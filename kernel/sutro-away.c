@@ -37,20 +37,18 @@
  *	The tasks of a may make one page dirty in 4 ms, and a kernel thread writes each at once.
  *	If the device waited for the next one, b's pages, for which they sleep, were not written.
  *
- * 4. Reserved time and latency targets
+ * 4. Volumes
  *
- * On a stripe, a group has requests now at one leaf and now at another.  With reserved time or a
- * latency target that is missed, it is not away while it has any.  &struct sutro_leaves, one for
- * each cgroup, counts the groups that have requests and use the time that is reserved for it, or
- * have its target.  With reserved time, think times begin when there are none.
+ * On a volume of several leaves, a group has requests now at one leaf and now at another.  It is
+ * not away while it has any, and think times begin when there are none (sutro-volume.c).
  *
  * In any case, others may send when a group with reserved time has had no request at a leaf for
- * SUTRO_AWAY_SURE times the time of an expensive request of others.
+ * SUTRO_AWAY_SURE times the time of an expensive request of others.  If no time is reserved for the
+ * group, that is SUTRO_AWAY_PART times, so that it loses one part in that many of the time.
  *
  * On rotational devices, others also get the slices (sutro-select.c) in which a group with
  * reserved time would be waited for.
  */
-#include <linux/atomic.h>
 #include <linux/math64.h>
 
 #include "sutro-core.h"
@@ -73,91 +71,6 @@
 static u32 sutro_away_part(const struct sutro_group_protect *own)
 {
 	return own->reserving ? SUTRO_AWAY_PART_RESERVED : SUTRO_AWAY_PART;
-}
-
-/* Has the group, or another one with the same reserved time or target, requests at any leaf? */
-static bool sutro_away_is_busy(const struct sutro_group_protect *own)
-{
-	return own->leaves && atomic_read(&own->leaves->nr);
-}
-
-/* Since when has it none at any? */
-static u64 sutro_away_since_ns(const struct sutro_group_protect *own)
-{
-	u64 here_ns = own->group->empty_since_ns, all_ns;
-
-	if (!own->leaves)
-		return here_ns;
-	all_ns = READ_ONCE(own->leaves->empty_since_ns);
-	return sutro_before(here_ns, all_ns) ? all_ns : here_ns;
-}
-
-/**
- * sutro_away_count - a group may have got its first request, or lost its last one
- * @own:	its protection
- * @now_ns:	the time
- */
-void sutro_away_count(struct sutro_group_protect *own, u64 now_ns)
-{
-	const struct sutro_group *group = own->group;
-	struct sutro_leaves *leaves = NULL;
-
-	if (sutro_group_protected(group) && (group->queued || group->in_flight))
-		leaves = own->leaves;
-	if (leaves == own->counted)
-		return;
-	if (own->counted && atomic_dec_and_test(&own->counted->nr))
-		WRITE_ONCE(own->counted->empty_since_ns, now_ns);
-	own->counted = leaves;
-	if (leaves && atomic_inc_return(&leaves->nr) == 1) {
-		WRITE_ONCE(leaves->busy_since_ns, now_ns);
-		own->learned_ns = now_ns;
-	}
-}
-
-/**
- * sutro_away_find - find the group for which time is reserved that a protected group may use, and
- *	that of which requests are counted
- * @core:	the leaf
- * @own:	the protection of the group
- * @now_ns:	the time
- */
-void sutro_away_find(const struct sutro_core *core,
-		     struct sutro_group_protect *own, u64 now_ns)
-{
-	struct sutro_group *reserving = sutro_group_reserving(own->group);
-	struct sutro_group *of = reserving ?: sutro_latency_group(own->group);
-
-	own->reserving = reserving;
-	own->leaves = of && core->leaves_of ? core->leaves_of(of) : NULL;
-	sutro_away_count(own, now_ns);
-}
-
-/**
- * sutro_away_think_ns - for how long had a group with reserved time no request at any leaf?
- * @own:	its protection; it gets a request, and had none at this leaf
- * @now_ns:	the time
- * @ret_ns:	set to that time
- *
- * Return: false if this leaf has seen that time before.
- */
-bool sutro_away_think_ns(struct sutro_group_protect *own, u64 now_ns,
-			 u64 *ret_ns)
-{
-	u64 since_ns = sutro_away_since_ns(own);
-
-	if (!since_ns || !own->awaited)
-		return false;
-	if (sutro_away_is_busy(own)) {
-		/* Another leaf got a request first, and that ended it. */
-		now_ns = READ_ONCE(own->leaves->busy_since_ns);
-		since_ns = READ_ONCE(own->leaves->empty_since_ns);
-		if (own->learned_ns == now_ns || !since_ns)
-			return false;
-		own->learned_ns = now_ns;
-	}
-	*ret_ns = max_t(s64, now_ns - since_ns, 0);
-	return true;
 }
 
 /**
@@ -188,7 +101,7 @@ static u64 sutro_away_rarely_ns(const struct sutro_core *core,
 				const struct sutro_group_protect *own,
 				u64 cost_ns, u64 needs_ns, u64 now_ns)
 {
-	u64 since_ns = sutro_away_since_ns(own);
+	u64 since_ns = sutro_volume_since_ns(own);
 	u64 needs_us = div_u64(needs_ns, US);
 	s64 short_ns = cost_ns - own->spare_ns;
 	s64 away_ns = max_t(s64, now_ns - since_ns, 0);
@@ -223,8 +136,11 @@ u64 sutro_away_from_ns(const struct sutro_core *core,
 			own->group->empty_since_ns + SUTRO_AWAY_SURE * cost_ns;
 	else if (core->tunables.rotational)
 		return sure_ns;
+	else if (sutro_volume_is_busy(own))
+		sure_ns =
+			own->group->empty_since_ns + SUTRO_AWAY_PART * cost_ns;
 	from_ns = sure_ns;
-	if (sutro_away_is_busy(own))
+	if (sutro_volume_is_busy(own))
 		from_ns = now_ns + needs_ns / SUTRO_AWAY_LOOK;
 	else if (!own->awaited)
 		from_ns = own->group->empty_since_ns;

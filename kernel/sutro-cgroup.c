@@ -28,7 +28,7 @@
 /**
  * struct sutro_blkcg - one cgroup
  * @cpd:	must be first
- * @leaves:	on how many leaves it has requests (sutro-away.c)
+ * @leaves:	on how many leaves it has requests (sutro-volume.c)
  * @setting:	on every leaf that has none of its own; protected by blkcg->lock
  */
 struct sutro_blkcg {

@@ -2,8 +2,8 @@
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
  * sutro-protect.c, sutro-favoured.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c,
- * sutro-think.c, sutro-away.c, sutro-apart.c and sutro-reserve.c describe it.  struct sutro_core
- * has this state, so the header includes none of theirs.
+ * sutro-think.c, sutro-away.c, sutro-volume.c, sutro-apart.c and sutro-reserve.c describe it.
+ * struct sutro_core has this state, so the header includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
  */
@@ -62,18 +62,26 @@ struct sutro_core;
 #define SUTRO_PROTECT_KNOWN 16U
 
 /**
- * struct sutro_leaves - on how many leaves has a cgroup with reserved time or a latency target
- *	requests?
- * @nr:		protected groups with requests, of the cgroup and those below it
+ * struct sutro_leaves - on how many leaves has a protected cgroup requests?
+ * @nr:		protected groups with requests: that of the cgroup on each leaf, and those below it
+ *		if it has reserved time or a latency target
  * @empty_since_ns: when there were none any more, 0 = never
  * @busy_since_ns: when there was one again
+ * @busy_ns:	for how long there were some, until @empty_since_ns
+ * @part:	the smallest shared part of its leaves (sutro-volume.c)
+ * @part_of:	the leaf that has set it
+ * @part_until_ns: until when it holds
  *
  * Read and changed by all leaves, without a lock.
  */
 struct sutro_leaves {
 	atomic_t nr;
+	u32 part;
 	u64 empty_since_ns;
 	u64 busy_since_ns;
+	u64 busy_ns;
+	const struct sutro_core *part_of;
+	u64 part_until_ns;
 };
 
 /* The two kinds of windows of a cycle. */
@@ -274,12 +282,16 @@ struct sutro_protect {
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
  * @shared:	the service that it received in its last trial
- * @think:	the times from its last completion to its next request; with reserved time, from the
- *		last one at any leaf to the next at any
- * @leaves:	those of the cgroup of @reserving, or of the one with its target
- *		(sutro-away.c); NULL = not known
+ * @think:	the times from its last completion to its next request; from the last one at any
+ *		leaf if it moves (sutro-volume.c)
+ * @leaves:	those of the cgroup of @reserving, or of the one with its target, or its own;
+ *		NULL = not counted
  * @counted:	@leaves while it counts this group, which has requests, or NULL
  * @awaited:	a task waits for one of the requests that were sent since it had none
+ * @beside:	of how many requests that found none at this leaf there were others elsewhere, of
+ *		SUTRO_VOLUME_WHOLE
+ * @chance:	of how many there would have been by chance
+ * @mark_ns:	for how long its cgroup had requests at any leaf, until its last completion here
  * @learned_ns:	&sutro_leaves.busy_since_ns up to which @think has these times
  * @back_ns:	when it got requests again last
  * @spare_ns:	device time that others may still cost it
@@ -317,6 +329,9 @@ struct sutro_group_protect {
 	struct sutro_leaves *leaves;
 	struct sutro_leaves *counted;
 	bool awaited;
+	u32 beside;
+	u32 chance;
+	u64 mark_ns;
 	u64 learned_ns;
 	u64 back_ns;
 	s64 spare_ns;
@@ -394,7 +409,7 @@ bool sutro_gap_skips(const struct sutro_core *core,
 u64 sutro_protect_look_ns(const struct sutro_core *core,
 			  const struct sutro_group *group, u64 now_ns);
 u64 sutro_protect_leave_ns(const struct sutro_core *core,
-			   const struct sutro_group *group);
+			   const struct sutro_group *group, u64 now_ns);
 void sutro_protect_learn(struct sutro_group *group, u64 think_ns);
 void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 			   u64 now_ns);
@@ -419,12 +434,18 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 
 u64 sutro_gap_needs_ns(const struct sutro_core *core, u64 cost_ns);
 
+/* sutro-volume.c */
+void sutro_volume_find(const struct sutro_core *core,
+		       struct sutro_group_protect *own, u64 now_ns);
+void sutro_volume_count(struct sutro_group_protect *own, u64 now_ns);
+bool sutro_volume_is_busy(const struct sutro_group_protect *own);
+bool sutro_volume_used(const struct sutro_group_protect *own);
+u64 sutro_volume_since_ns(const struct sutro_group_protect *own);
+bool sutro_volume_think_ns(struct sutro_group_protect *own, u64 now_ns,
+			   u64 *ret_ns);
+u32 sutro_volume_part(struct sutro_core *core, u32 part, u64 now_ns);
+
 /* sutro-away.c */
-void sutro_away_find(const struct sutro_core *core,
-		     struct sutro_group_protect *own, u64 now_ns);
-void sutro_away_count(struct sutro_group_protect *own, u64 now_ns);
-bool sutro_away_think_ns(struct sutro_group_protect *own, u64 now_ns,
-			 u64 *ret_ns);
 void sutro_away_back(const struct sutro_core *core,
 		     struct sutro_group_protect *own, u64 now_ns);
 u64 sutro_away_from_ns(const struct sutro_core *core,

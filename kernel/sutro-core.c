@@ -61,6 +61,8 @@
  *	groups that stay away	tests/sim		1 in 64 of the group's
  *	 away			test_away.py		time, with reserved
  *							time 1 in 16
+ *	volumes			tests/sim		a cache line of each
+ *	 volume			test_volume.py		protected cgroup
  *	latency targets		Databases: last column;	as protection
  *	 latency		test_latency.py
  *	journals and flushes	fsync			others wait for a commit,
@@ -143,7 +145,8 @@ static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
 
 	group->empty_since_ns = now_ns;
 	if (sutro_group_protected(group) && !group->gone) {
-		group->leave_at_ns = sutro_protect_leave_ns(core, group);
+		group->leave_at_ns =
+			sutro_protect_leave_ns(core, group, now_ns);
 		sutro_leave_later(core, group);
 	} else if (sutro_waits(core) && !group->gone &&
 		   (t->fairness || group->think_ns <= t->group_idle_ns)) {
@@ -152,6 +155,23 @@ static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
 	} else {
 		sutro_leave_at_once(core, group);
 	}
+}
+
+/* Is a protected group waited for still, because it has had requests at other leaves meanwhile? */
+static bool sutro_stays(struct sutro_core *core, struct sutro_group *group,
+			u64 now_ns)
+{
+	u64 leave_at_ns;
+
+	if (group->gone || !sutro_group_protected(group) ||
+	    !sutro_volume_used(group->protect))
+		return false;
+	leave_at_ns = sutro_protect_leave_ns(core, group, now_ns);
+	if (!sutro_before(now_ns, leave_at_ns))
+		return false;
+	group->leave_at_ns = leave_at_ns;
+	sutro_leave_later(core, group);
+	return true;
 }
 
 /**
@@ -167,10 +187,12 @@ struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_group *group;
 
-	group = list_first_entry_or_null(&core->leaving, struct sutro_group,
-					 node);
-	if (!group || sutro_before(now_ns, group->leave_at_ns))
-		return NULL;
+	do {
+		group = list_first_entry_or_null(&core->leaving,
+						 struct sutro_group, node);
+		if (!group || sutro_before(now_ns, group->leave_at_ns))
+			return NULL;
+	} while (sutro_stays(core, group, now_ns));
 
 	list_del_init(&group->node);
 	if (group == core->idle_for)

@@ -85,7 +85,7 @@ enum sutro_idle_end {
  * struct sutro_core - the state of one leaf
  * @tunables:	may change between any two calls
  * @root:	group of the root cgroup, NULL until sutro_core_init()
- * @leaves_of:	set by the caller: the requests of a group's cgroup on all leaves (sutro-away.c);
+ * @leaves_of:	set by the caller: the requests of a group's cgroup on all leaves (sutro-volume.c);
  *		NULL = not known
  * @in_service:	the group that holds the slice, or NULL
  * @last_served: the group of the last dispatched request; it may be gone, and is only compared

@@ -42,6 +42,8 @@
  *	a reads 16 KiB in 8 ms and thinks for 20 ms, b reads 64 KiB in 10 ms, all at random:
  *	one request of b is sent in each gap.  Without gaps, b would have 1 % of the device.
  *
+ * While a group has requests at another leaf of a volume, it does not think (sutro-volume.c).
+ *
  * A group with reserved time has no gaps on any device, unless it stays away (sutro-away.c).
  *
  * The device is kept for a group that thinks for up to 64 ms, or 32 ms if it is rotational.  A
@@ -64,6 +66,8 @@
 #define SUTRO_PROTECT_REGULAR_US 256000ULL
 /* For a latency target, the device waits this many times the usual think time of a group. */
 #define SUTRO_PROTECT_TARGET_HOLDS 16
+/* While a group has requests at other leaves, it is waited for this long at one. */
+#define SUTRO_PROTECT_STAYS_NS (1000 * 1000 * US)
 /* The factor of estimates in gaps is 1 + gap_more / WHOLE, and 8 at most. */
 #define SUTRO_GAP_SHIFT 11
 #define SUTRO_GAP_WHOLE 2048U
@@ -124,16 +128,29 @@ static u64 sutro_gap_done_ns(const struct sutro_core *core, u64 cost_ns,
 }
 
 /*
+ * Since when does a group think?  Up to @now_ns: it has requests at another leaf.  With a latency
+ * target, think times are those of this leaf.
+ */
+static u64 sutro_gap_since_ns(const struct sutro_group_protect *own, u64 now_ns)
+{
+	if (sutro_protect_by_target(own))
+		return own->group->empty_since_ns;
+	return sutro_volume_is_busy(own) ? now_ns : sutro_volume_since_ns(own);
+}
+
+/*
  * When is a group expected back?  With a latency target, few requests may be late: only the
  * shortest think time counts.
  */
 static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
 {
 	const struct sutro_think *think = &own->think;
-	u64 since_ns = own->group->empty_since_ns;
+	u64 since_ns = sutro_gap_since_ns(own, now_ns);
 
 	if (sutro_protect_by_target(own))
 		return since_ns + sutro_think_min_us(think) * US;
+	if (sutro_volume_is_busy(own))
+		return now_ns;
 	if (sutro_think_is_quiet(think, div_u64(now_ns - since_ns, US)))
 		return since_ns + think->quiet_to_us * US;
 	return now_ns;
@@ -346,7 +363,7 @@ u64 sutro_protect_look_ns(const struct sutro_core *core,
 	at_ns = sutro_away_from_ns(core, own, now_ns);
 	if (sutro_before(now_ns, at_ns))
 		look_ns = sutro_earlier(look_ns, at_ns);
-	at_ns = own->group->empty_since_ns + own->think.quiet_from_us * US;
+	at_ns = sutro_gap_since_ns(own, now_ns) + own->think.quiet_from_us * US;
 	if (sutro_before(now_ns, at_ns))
 		look_ns = sutro_earlier(look_ns, at_ns);
 	return look_ns;
@@ -370,14 +387,17 @@ static u64 sutro_gap_hold_us(const struct sutro_core *core,
  * sutro_protect_leave_ns - until when is a group without requests waited for?
  * @core:	the leaf
  * @group:	the group, protected
+ * @now_ns:	the time
+ *
+ * It may be later when the group has had requests at another leaf meanwhile.
  */
 u64 sutro_protect_leave_ns(const struct sutro_core *core,
-			   const struct sutro_group *group)
+			   const struct sutro_group *group, u64 now_ns)
 {
 	const struct sutro_group_protect *own = group->protect;
 	u64 idle_ns = core->tunables.group_idle_ns;
 	u64 most_us = sutro_gap_hold_us(core, own);
-	u64 hold_ns = idle_ns;
+	u64 hold_ns = idle_ns, stays_ns;
 
 	if (own->reserving)
 		hold_ns = sutro_reserve_hold_ns(idle_ns);
@@ -385,7 +405,9 @@ u64 sutro_protect_leave_ns(const struct sutro_core *core,
 		hold_ns += SUTRO_PROTECT_TARGET_HOLDS * own->think.mean_us * US;
 	else if (own->think.mean_us <= most_us)
 		hold_ns = min(own->think.max_us * US + idle_ns, most_us * US);
-	return group->empty_since_ns + hold_ns;
+	stays_ns = group->empty_since_ns + max(hold_ns, SUTRO_PROTECT_STAYS_NS);
+	return sutro_earlier(sutro_gap_since_ns(own, now_ns) + hold_ns,
+			     stays_ns);
 }
 
 /*
@@ -408,24 +430,25 @@ static u32 sutro_gap_late(const struct sutro_core *core,
  * sutro_gap_back - a protected group without requests is back: were others done in the gap?
  * @core:	the leaf
  * @group:	the group
- * @think_ns:	after this time
+ * @think_ns:	after this time at this leaf
  */
 void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		    u64 think_ns)
 {
 	struct sutro_protect *protect = &core->protect;
-	const struct sutro_think *think;
+	const struct sutro_group_protect *own = group->protect;
+	u64 now_ns = group->empty_since_ns + think_ns;
 	u32 more;
 
 	if (!sutro_group_protected(group))
 		return;
-	sutro_away_back(core, group->protect, group->empty_since_ns + think_ns);
-	if (core->tunables.rotational || !protect->clear ||
-	    group->protect->reserving ||
+	sutro_away_back(core, group->protect, now_ns);
+	if (core->tunables.rotational || !protect->clear || own->reserving ||
+	    sutro_volume_is_busy(own) ||
 	    !sutro_before(protect->away_sent_ns, group->empty_since_ns))
 		return;
-	think = &group->protect->think;
-	if (think_ns < sutro_think_min_us(think) * US)
+	think_ns = max_t(s64, now_ns - sutro_gap_since_ns(own, now_ns), 0);
+	if (think_ns < sutro_think_min_us(&own->think) * US)
 		return;
 	if (core->in_flight == protect->in_flight) {
 		protect->gap_more -=
@@ -433,7 +456,7 @@ void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		return;
 	}
 	more = sutro_gap_late(core, group);
-	if (sutro_think_is_quiet(think, div_u64(think_ns, US)))
+	if (sutro_think_is_quiet(&own->think, div_u64(think_ns, US)))
 		more /= 2;
 	protect->gap_more += min(more, SUTRO_GAP_MORE_MAX - protect->gap_more);
 }
@@ -449,9 +472,8 @@ void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
 
 	if (!own)
 		return;
-	if (own->reserving &&
-	    !sutro_away_think_ns(own, group->empty_since_ns + think_ns,
-				 &think_ns))
+	if (!sutro_volume_think_ns(own, group->empty_since_ns + think_ns,
+				   &think_ns))
 		return;
 	/* One long pause must not look like a habit. */
 	think_ns = min(think_ns, 2 * SUTRO_PROTECT_REGULAR_US * US);

@@ -32,8 +32,10 @@
  * protected without a trial (sutro-reserve.c).
  *
  * A group with a latency target that is missed (sutro-latency.c) is protected from its next
- * request on, whatever its share, and has no trial.  It is waited for longer than others:
- * on a stripe it has no requests at one leaf while it waits at another one.
+ * request on, whatever its share, and has no trial.  It is waited for longer than others.
+ *
+ * On a stripe or a mirror, a group has no requests at one leaf while it waits at another one.
+ * Leaves count the requests of protected groups together for that (sutro-volume.c).
  *
  * 2. Means of protection
  *
@@ -187,7 +189,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 			   (u32)U16_MAX);
 	if (!sutro_group_protected(group))
 		return;
-	sutro_away_count(own, now_ns);
+	sutro_volume_count(own, now_ns);
 	core->protect.requests++;
 	core->protect.sums[core->protect.clear].nr_seen++;
 	sutro_apart_seen(&core->protect, own, 1);
@@ -203,7 +205,7 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group)
 {
 	core->protect.requests--;
-	sutro_away_count(group->protect, core->now_ns);
+	sutro_volume_count(group->protect, core->now_ns);
 	if (!group->queued)
 		sutro_protect_dequeue(&core->protect, group->protect);
 }
@@ -289,7 +291,7 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 		sums->cost_ns += cost_ns;
 		sutro_apart_seen(protect, group->protect, nr);
 		sutro_apart_completed(protect, group->protect);
-		sutro_away_count(group->protect, now_ns);
+		sutro_volume_count(group->protect, now_ns);
 	} else {
 		protect->other_done_ns = now_ns;
 		if (!protect->clear && protect->reserved &&

@@ -39,7 +39,7 @@ static void sutro_protect_remove(struct sutro_core *core,
 	protect->requests -= group->in_flight + group->queued;
 	protect->changed |= sutro_protect_depends_on(group->protect);
 	group->protect->slow_ns = 0;
-	sutro_away_count(group->protect, core->now_ns);
+	sutro_volume_count(group->protect, core->now_ns);
 }
 
 /**
@@ -229,7 +229,7 @@ static void sutro_protect_join(struct sutro_core *core,
 	}
 	list_add_tail(&own->list, &protect->groups);
 	sutro_apart_turn(protect, own);
-	sutro_away_find(core, own, now_ns);
+	sutro_volume_find(core, own, now_ns);
 	own->latency = sutro_latency_of(group);
 	own->marked = sutro_protect_by_share(core, own);
 	matters = sutro_protect_depends_on(own) ||
@@ -352,7 +352,7 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 	if (sutro_protect_lasts(core, now_ns))
 		goto out;
 	list_for_each_entry(own, &protect->groups, list) {
-		sutro_away_find(core, own, now_ns);
+		sutro_volume_find(core, own, now_ns);
 		own->latency = sutro_latency_of(own->group);
 		if (own->latency && begins)
 			sutro_latency_adapt(own->latency, now_ns);

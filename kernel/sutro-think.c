@@ -2,11 +2,12 @@
 /*
  * Sutro I/O scheduler: when is a group back that thinks?
  *
- * Few groups think for the same time after each request.  A database writes, flushes at once, and
- * comes back with the next transaction; threads that pause together come back one after
- * another.  So the last SUTRO_THINK_NR think times of a group are kept, sorted.  The longest time
- * between two neighbours of these, or before the shortest one, is quiet: the group did not come
- * back then.  If it is still away when that time begins, it is expected back when it ends.
+ * A group thinks while it has no requests at any leaf (sutro-volume.c).  Few groups do so for the
+ * same time after each request.  A database writes, flushes at once, and comes back with the next
+ * transaction; threads that pause together come back one after another.  So the last
+ * SUTRO_THINK_NR think times of a group are kept, sorted.  The longest time between two neighbours
+ * of these, or before the shortest one, is quiet: the group did not come back then.  If it is still
+ * away when that time begins, it is expected back when it ends.
  *
  *	A group flushes 0.1 ms after each write and writes 10 ms after each flush.  Half of
  *	its think times are 0.1 ms, half are 10 ms.  It is quiet from 0.1 to 10 ms: others use the

@@ -20,7 +20,7 @@
  *
  * A cycle is adapted before its end when a setting or the set of protected groups has changed
  * (sutro-protected.c).  Its shared part is set by the rates in both kinds of windows
- * (sutro-part.c).
+ * (sutro-part.c), and is the same on all leaves of a group (sutro-volume.c).
  *
  * 2. The length of a cycle
  *
@@ -208,7 +208,8 @@ static void sutro_window_adapt(struct sutro_core *core, u64 share, u32 depth,
 		protect->mark_nr = 0;
 	}
 	sutro_part_learn_most(protect);
-	protect->part = sutro_part_shared(core, share);
+	protect->part =
+		sutro_volume_part(core, sutro_part_shared(core, share), now_ns);
 	sutro_window_resize(protect, sutro_window_cycle_ns(protect, depth),
 			    now_ns);
 	if (alone->nr >= SUTRO_PROTECT_KNOWN) {
