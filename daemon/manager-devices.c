@@ -285,6 +285,9 @@ int manager_renew_topology(struct manager *m)
 	err = leaf_switch_configured(&m->switches, m->conf->use);
 	if (!err)
 		err = watch_schedulers(m) ?: watch_md(m);
+	/* A switch before its watch began makes no event. */
+	if (!err && manager_read_schedulers(m) == -ENOMEM)
+		err = -ENOMEM;
 	if (!err && root)
 		err = actuator_survey(&m->actuator, root);
 	if (err >= 0 && root)

@@ -464,6 +464,16 @@ def test_scheduler_switched_by_hand(machine: Machine, systemd: Systemd, sutrod: 
     )
 
 
+def test_scheduler_switched_before_its_watch(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Disks are read, then watched. A switch in between makes no event."""
+    a = systemd.start("a.service", 200, [("/dev/sdd", 30)])
+    machine.fault("sdd/queue/scheduler", "unwatched")
+    sutrod.start()
+    sutrod.until(lambda: machine.weights(a) == ["8:48 30", "default 200"], 1)
+
+
 def test_scheduler_switched_there_and_back(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:

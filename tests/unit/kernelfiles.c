@@ -22,7 +22,8 @@
  * a write to a file whose path ends in the first word, the second word is what
  * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it returns after the
  * fault was removed, as on a disk that does not answer). realpath(3) of a path with the fault "hang" and fsync(2) of such a
- * file never return, too.
+ * file never return, too. With "unwatched", another program switches the scheduler to sutro just before
+ * inotify_add_watch(2) of queue/scheduler.
  *
  * ROOT/owners has the user of paths below sys/fs/cgroup whose owner is not that of the others, as
  * "PATH UID": a test without privilege cannot change it. fstatat(2) reads it.
@@ -37,6 +38,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -339,6 +341,25 @@ int fsync(int fd)
 	while (fault && g_str_equal(fault, "hang"))
 		pause();
 	return syscall(SYS_fsync, fd);
+}
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	const char *root = getenv("SUTRO_FAKE_ROOT");
+	g_autofree char *fault = NULL;
+	char real[PATH_MAX];
+	int file;
+
+	/* sd-event names the file by its descriptor. */
+	if (root && sscanf(path, "/proc/self/fd/%d", &file) == 1 &&
+	    path_of(file, real))
+		fault = fault_of(root, real);
+	if (fault && g_str_equal(fault, "unwatched")) {
+		faults_pause();
+		write_scheduler(real, "sutro");
+		faults_resume();
+	}
+	return syscall(SYS_inotify_add_watch, fd, path, mask);
 }
 
 static void set_owner(const char *root, const char *path, struct stat *st)
