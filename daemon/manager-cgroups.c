@@ -230,10 +230,13 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	if (manager_compare_paths(m) < 0)
 		return log_oom();
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		bool is_unknown = c->origin == CGROUP_PENDING && c->parent;
+		bool is_due = c->unanswered || (is_unknown && !c->waiting);
+
 		if (c->origin == CGROUP_FOREIGN &&
 		    manager_mirror(m, c) == -ENOMEM)
 			return log_oom();
-		if (c->origin == CGROUP_PENDING && c->parent && !c->waiting)
+		if (is_due)
 			manager_request(m, c);
 		/* The answer was about another cgroup with the name of this one. */
 		if (c->waiting &&

@@ -94,6 +94,7 @@ static void set_policy(struct manager *m, struct cgroup *c, struct policy *p)
 	*c->policy = *p;
 	*p = (struct policy){};
 	c->waiting = false;
+	c->unanswered = false;
 	policy_resolve(c->policy, m->machine.topology, m->machine.lookups);
 	governor_look_at(&m->governor, c);
 	if (watch_volumes(m, c) < 0)
@@ -281,15 +282,19 @@ static int add_unit_promises(struct manager *m, struct unit_answer *a)
 void manager_request(struct manager *m, struct cgroup *c)
 {
 	bool unit = cgroup_may_be_unit(c);
-	int r = unit ? units_request(m->units, cgroup_unit_name(c))
-		     : manager_mirror(m, c);
+	int r;
 
-	c->waiting = unit && r >= 0;
-	if (r < 0)
-		log_warning_errno(r,
-				  "%s: cannot read its settings, ignoring: "
-				  "%m",
-				  c->shown);
+	/* A request that cannot be sent ends before units_request() returns. */
+	c->waiting = unit;
+	c->unanswered = false;
+	r = unit ? units_request(m->units, cgroup_unit_name(c))
+		 : manager_mirror(m, c);
+	if (r >= 0)
+		return;
+	c->waiting = false;
+	c->unanswered = unit;
+	log_warning_errno(r, "%s: cannot read its settings, ignoring: %m",
+			  c->shown);
 }
 
 /* Now that a slice is known to be a unit, those below it may be units. */
@@ -313,13 +318,19 @@ void manager_request_all(struct manager *m)
 
 /* ---- systemd ---- */
 
+/* The settings stay as they are until the next periodic comparison. */
 static void on_silence(struct manager *m, const char *unit)
 {
-	struct cgroup *c = unit_find_candidate(m->machine.tree, unit);
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
 	log_warning("systemd does not answer about %s.", unit);
-	if (c)
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		if (!c->waiting || !streq(cgroup_unit_name(c), unit))
+			continue;
 		c->waiting = false;
+		c->unanswered = true;
+	}
+	manager_flush_soon(m);
 }
 
 static void take_answer(struct manager *m, struct unit_answer *a)

@@ -37,6 +37,7 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @n_events: of a delegated one, events since the last scan
  * @policy: its weights and promises; the owner of the tree fills it in
  * @waiting: a request to systemd about it is under way; its files wait for the reply
+ * @unanswered: systemd has not answered the last request, and the next comparison makes another one
  * @dirty: its files are to be compared with the settings
  * @refusals: lines that the kernel did not take, see cgfile.h
  * @echo: hash of io.weight after the last write of the daemon, 0: no event of it is to come; see
@@ -62,6 +63,7 @@ struct cgroup {
 	enum cgroup_origin origin;
 	struct policy *policy;
 	bool waiting;
+	bool unanswered;
 	bool dirty;
 	struct cgrefusal *refusals;
 	uint64_t echo;

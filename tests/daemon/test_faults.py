@@ -230,6 +230,39 @@ def test_calls_that_fail(bus: Bus, tmp_path: Path) -> None:
     lives(bus, tmp_path, predecessor, calls)
 
 
+def test_calls_that_fail_to_systemd(bus: Bus, tmp_path: Path) -> None:
+    """Settings of the unit stay, and the next periodic comparison requests them again."""
+
+    def begin(fault: int) -> Life:
+        """A daemon with a policy, of which a call of sendmsg(2) fails."""
+        life = Life(bus, tmp_path / str(fault))
+        life.sutrod.start(SUTRO_FAULTS=f"sendmsg {fault} {life.log}")
+        life.sutrod.call("SetPolicy", A, [("Weight", "/dev/sda 300")], "runtime")
+        life.sutrod.settle()
+        return life
+
+    whole = begin(0)
+    before = len(whole.log.read_text().splitlines())
+    whole.systemd.change(A, 400)
+    whole.sutrod.elapse(1)
+    calls = [line.split() for line in whole.log.read_text().splitlines()[before:]]
+    whole.sutrod.end()
+    # The last call answers the test, on another connection.
+    requests = [int(ordinal) for ordinal, _, target in calls if target != calls[-1][2]]
+    assert len(requests) >= 5
+    for request in requests:
+        life = begin(request)
+        try:
+            life.systemd.change(A, 400)
+            life.try_to(life.sutrod.elapse, 1)
+            if not life.is_alive():
+                life.start_again()
+            life.sutrod.elapse(61)
+            assert life.machine.weights(f"/system.slice/{A}") == ["8:0 300", "default 400"]
+        finally:
+            life.sutrod.end()
+
+
 def test_calls_that_fail_after_fork(bus: Bus, tmp_path: Path) -> None:
     """The daemon waits for it all the same, and has no zombie."""
     predecessor = prepare(bus, tmp_path / "predecessor")
