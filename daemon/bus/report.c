@@ -14,6 +14,7 @@
 
 #include "bus/report.h"
 #include "host/util.h"
+#include "policy/promise.h"
 
 #define METRIC(name) "io.sutro.Status." name
 
@@ -96,6 +97,10 @@ static int append_metric(sd_json_variant **replies, sd_json_variant *guarantee,
 	const char *object = unit && *unit ? unit
 					   : sd_json_variant_string(cgroup);
 
+	/* A ceiling of infinity promises no rate. */
+	if (sd_json_variant_is_unsigned(value) &&
+	    sd_json_variant_unsigned(value) == PROMISE_INFINITY)
+		return 0;
 	return sd_json_variant_append_arraybo(
 		replies,
 		SD_JSON_BUILD_PAIR_STRING("name", families[family].name),

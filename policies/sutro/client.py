@@ -25,6 +25,7 @@ from dbus_next.aio import MessageBus
 from dbus_next.errors import AuthError, InvalidAddressError
 
 from . import errors, units
+from .values import INFINITY
 
 Dict = dict[str, Any]
 
@@ -90,6 +91,11 @@ def _device_weights(pairs: list[list[Any]]) -> list[Dict]:
 def _unit(unit: Dict) -> Dict:
     """A unit of the daemon, with its device weights as a list of {"path", "weight"}."""
     return unit | {"device_weights": _device_weights(unit.get("device_weights", []))}
+
+
+def _promise(promise: Dict) -> Dict:
+    """A promise of the daemon, with None as the value of infinity."""
+    return promise | ({"value": None} if promise["value"] == INFINITY else {})
 
 
 def _failure(service: str, member: str, name: str, text: str) -> errors.SutroError:
@@ -336,16 +342,20 @@ class Client:
         return (await self._sutro("Dump"))[0]
 
     async def promises(self) -> list[Dict]:
-        """All promises, each with its state, its cause and its part of each leaf."""
-        return (await self._sutro("ListPromises"))[0]
+        """All promises, each with its state, its cause and its part of each leaf.
+
+        `value` is None for infinity: there is no limit.
+        """
+        return [_promise(promise) for promise in (await self._sutro("ListPromises"))[0]]
 
     async def promise_states(self) -> list[Dict]:
         """For all promises, the fields that programs read often: STATE_FIELDS.
 
-        `value` and `got` are in the unit of the key, `granted` is a part from 0 to 1.
+        `value` and `got` are in the unit of the key, `granted` is a part from 0 to 1. `value` is
+        None for infinity.
         """
         states = (await self._sutro("ListPromiseStates"))[0]
-        return [dict(zip(STATE_FIELDS, state, strict=True)) for state in states]
+        return [_promise(dict(zip(STATE_FIELDS, state, strict=True))) for state in states]
 
     async def capacities(self) -> list[Dict]:
         """Declared capacities of devices and their promised parts, in units per second."""

@@ -121,7 +121,10 @@ def _recorded(file: str) -> list[Panel]:
 
 
 def _sample(line: str, where: str) -> Dict | None:
-    """The sample of a line, None for a line that was cut off; SutroError for another text."""
+    """The sample of a line; SutroError for a text that is none.
+
+    None for a line that was cut off, and for a limit of infinity, which has no curve.
+    """
     allowed = "allowed are lines of sutroctl watch --json"
     try:
         sample = json.loads(line)
@@ -135,6 +138,8 @@ def _sample(line: str, where: str) -> Dict | None:
     for name in ("unit", "cgroup", "key", "path"):
         if not isinstance(sample.get(name), str):
             raise SutroError(f"{where}: '{name}' is missing or no string: {allowed}")
+    if "value" in sample and sample["value"] is None:
+        return None
     for name in FIELDS:
         if not is_number(sample.get(name)):
             raise SutroError(f"{where}: '{name}' is missing or no number: {allowed}")

@@ -60,11 +60,14 @@ def about(promise: Dict) -> str:
 
 def stated(promise: Dict) -> str:
     """The value as text; of a percentage also the rate that it stands for, where that is known."""
+    if promise["value"] is None:
+        return "infinity"
     rate = values.short(promise["key"], promise["value"]) if promise["value"] else ""
     percent = promise.get("percent")  # which a daemon of before does not have
     return " = ".join(filter(None, (f"{percent:g}%" if percent else "", rate))) or "-"
 
 
-def granted(promise: Dict) -> int:
-    """The part of the value that the leaves have room for, in the unit of the value."""
-    return round(promise["value"] * promise["granted"])
+def granted(promise: Dict) -> int | None:
+    """The part of the value that the leaves have room for, in its unit; None for infinity."""
+    value = promise["value"]
+    return None if value is None else round(value * promise["granted"])

@@ -27,7 +27,12 @@ def is_number(value: Any, most: float = NUMBER_MOST) -> bool:
     return isinstance(value, (int, float)) and 0 <= value <= most
 
 
-LINES = {"about": str, "key": str, "value": is_number, "granted": is_number}
+def _is_value(value: Any) -> bool:
+    """Is it the value of a line? None is infinity."""
+    return value is None or is_number(value)
+
+
+LINES = {"about": str, "key": str, "value": _is_value, "granted": is_number}
 LINES |= {"got": is_number, "state": str, "cause": str}
 LEAVES = {"leaf": str, "share": is_number, "weight": is_number}
 RECORD = {"time": lambda value: is_number(value, TIME_MOST_S), "rows": list}

@@ -25,8 +25,8 @@ def state(promise: Dict) -> Text:
     return Text(promise["state"], style=style)
 
 
-def number(key: str, value: float) -> str:
-    """A value in the unit of its key as text, "-" for 0."""
+def number(key: str, value: float | None) -> str:
+    """A value in the unit of its key as text, "-" for 0 and for infinity."""
     return values.short(key, value) if value else "-"
 
 
@@ -101,7 +101,8 @@ def explained(out: Output, found: list[Dict]) -> None:
         key = promise["key"]
         out.print()
         line = Text.assemble((key, NAME), f"={promise['path']} ")
-        exact = key in values.KINDS and not promise.get("percent")
+        exact = promise["value"] is not None and not promise.get("percent")
+        exact = exact and key in values.KINDS
         value = values.text(key, promise["value"]) if exact else stated(promise)
         if key in TARGETS and percentile(promise) != f"P{values.PERCENTILE_USUAL}":
             value += f" {percentile(promise)}"

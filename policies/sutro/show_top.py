@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .keys import Click
-from .promises import fails, granted
+from .promises import fails, granted, stated
 from .recording import Record
 from .show_promises import number, state
 from .text import BAD, FAINT, NAME, Output, columns, percent, trimmed
@@ -67,7 +67,7 @@ def _line_cells(lines: list[Dict], index: int) -> list[str | Text]:
     key = line["key"] or "ReadBandwidthMin"
     return [
         line["about"],
-        number(key, line["value"]),
+        stated(line),
         number(key, granted(line)),
         number(key, line["got"]),
         state(line) if line["state"] else "",

@@ -8,6 +8,7 @@ A view uses no terminal and no bus. It arranges the rows of usage.py, in a tree 
         x.service  got 20M        hidden when /a.slice is folded
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,11 @@ def _share(row: Dict) -> float:
     return max((leaf["share"] for leaf in row["leaves"]), default=0.0)
 
 
+def _value(line: Dict) -> float:
+    """The value of a line."""
+    return math.inf if line["value"] is None else line["value"]
+
+
 def _most(row: Dict, number: Callable[[Dict], float]) -> float:
     """The largest of the bandwidths of a row: other lines are in other units."""
     lines = (line for line in row["lines"] if not line["key"] or "Bandwidth" in line["key"])
@@ -44,8 +50,8 @@ ORDERS: dict[str, Callable[[Dict], Any]] = {
     "state": rank,
     "unit": name,
     "device": lambda row: row["name"],
-    "value": lambda row: -_most(row, lambda line: line["value"]),
-    "granted": lambda row: -_most(row, lambda line: line["value"] * line["granted"]),
+    "value": lambda row: -_most(row, _value),
+    "granted": lambda row: -_most(row, lambda line: _value(line) * line["granted"]),
     "got": lambda row: -_most(row, lambda line: line["got"]),
     "share": lambda row: -_share(row),
     "weight": lambda row: -max((leaf["weight"] for leaf in row["leaves"]), default=0),

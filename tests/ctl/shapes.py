@@ -33,9 +33,9 @@ NEED = (
 )
 PROMISE = (
     each(str, "unit cgroup key path device source state cause measured_at")
-    | each(int, "value importance got")
+    | each(int, "importance got")
     | each(float, "percent percentile granted gain amplification reserve")
-    | {"leaves": [NEED]}
+    | {"value": (int, type(None)), "leaves": [NEED]}
 )
 RESYNC = each(str, "device name action cgroup note") | {"leaves": [{"leaf": str, "weight": int}]}
 EXPLAIN = EXPLANATION | {
@@ -62,7 +62,8 @@ SET = (
 )
 SWITCHED = [{"leaf": str, "scheduler": str, "previous": str, "changed": bool, "error": str}]
 UNSET = 2**64 - 1
-LINE = each(str, "about key path state cause") | {"value": int, "granted": float, "got": int}
+LINE = each(str, "about key path state cause") | {"granted": float, "got": int}
+LINE |= {"value": (int, type(None))}
 TOP = [
     each(str, "unit cgroup device name")
     | {"fails": bool, "lines": [LINE], "leaves": [{"leaf": str, "share": float, "weight": int}]}
@@ -77,8 +78,7 @@ POLICY_CHECK = {"files": [str], "mistakes": [str]}
 WATCH = (
     each(str, "unit cgroup key path state")
     | each(float, "time granted")
-    | each(int, "value got")
-    | {"leaves": [NEED]}
+    | {"value": (int, type(None)), "got": int, "leaves": [NEED]}
 )
 PLOT = {"file": str, "panels": [{"unit": str, "key": str, "path": str, "samples": int}]}
 LATENCIES = {

@@ -102,6 +102,16 @@ def test_capacity(declared):
     assert value(values, "sutro_capacity_left_ios_per_second", **where) == 20
 
 
+def test_ceiling_of_infinity_has_no_target(sutrod):
+    for value_ in ("infinity", "5M"):
+        sutrod.call("SetPolicy", "web.service", [("ReadBandwidthMax", f"/srv {value_}")], "runtime")
+        sutrod.settle()
+        found = metrics()
+        assert value(found, "sutro_promise_broken", unit="web.service") == 0
+        targets = [n for name, n in found.items() if name[0].startswith("sutro_promise_target")]
+        assert targets == ([] if value_ == "infinity" else [5e6])
+
+
 def test_weights_are_those_in_force(promised):
     with promised.lock:
         values = metrics()

@@ -111,6 +111,14 @@ def test_recording_that_was_cut(tmp_path):
     assert run.json()["panels"][0]["samples"] == 2
 
 
+def test_recorded_ceiling_of_infinity(tmp_path):
+    """It has no curve."""
+    limit = sample(1.0, 0, key="ReadBandwidthMax", value=None)
+    source, file = record(tmp_path, limit, sample(1.0, 5)), tmp_path / "plot.html"
+    run = sutroctl("plot", "--from", source, "-o", str(file), "--json", **NOWHERE)
+    assert [panel["key"] for panel in run.json()["panels"]] == ["ReadBandwidthMin"]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

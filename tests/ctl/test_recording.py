@@ -25,6 +25,13 @@ def test_round_trip(tmp_path):
     ]
 
 
+def test_ceiling_of_infinity(tmp_path):
+    file = write(tmp_path, GOOD.replace('"value": 70', '"value": null'))
+    run = sutroctl("top", "--from", file, "--order", "value", **NOWHERE)
+    assert (run.status, run.err) == (0, "")
+    assert run.out.splitlines()[2].split()[:5] == ["x.service", "/dev/sda", "read", "infinity", "-"]
+
+
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [

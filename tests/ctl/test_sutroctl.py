@@ -410,6 +410,21 @@ def test_promises_json(promised):
     assert [promise["key"] for promise in data["promises"]] == ["WriteIOPSMin", "ReadBandwidthMax"]
 
 
+def test_ceiling_of_infinity(sutrod):
+    """No number: "infinity" in a text, null in JSON."""
+    sutroctl("policy", "set", "--runtime", "web", "ReadBandwidthMax=/srv infinity")
+    line = r"read max +/srv +infinity +- +- +stated"
+    sutrod.until(lambda: re.search(line, sutroctl("status").out))
+    assert re.search(r"read max +infinity +- ", sutroctl("top", "--once").out)
+    assert "ReadBandwidthMax=/srv infinity  stated" in sutroctl("explain", "web").out
+    data = sutroctl("status", "--json").json()
+    fits(data, STATUS)
+    assert [promise["value"] for promise in data["promises"]] == [None]
+    data = sutroctl("top", "--json").json()
+    fits(data, TOP)
+    assert None in [line["value"] for row in data for line in row["lines"]]
+
+
 def test_latency_json(promised):
     """On the fake machine latencies are those at the leaves: all in one of their buckets."""
     data = sutroctl("latency", "db", "--json").json()

@@ -13,7 +13,7 @@ from pathlib import Path
 import dbus
 import pytest
 from fakemachine import PATIENCE_S, Sutrod, Systemd
-from plant import Plant, crowd, hold
+from plant import STRIPE, Plant, crowd, hold
 
 INTERFACE = "io.sutro.Status"
 METRICS = "io.systemd.Metrics"
@@ -305,6 +305,17 @@ def test_metrics_of_guarantees(held: Sutrod) -> None:
         "GuaranteeGranted": promise["granted"],
         "GuaranteeState": promise["state"],
     }
+
+
+def test_ceiling_of_infinity_is_no_metric(held: Sutrod) -> None:
+    names = [entry["name"] for entry in metrics(held, "List")]
+    infinity = [("ReadBandwidthMax", f"{STRIPE} infinity")]
+    held.call("SetPolicy", "db.service", infinity, "runtime")
+    held.settle()
+    assert len(from_bus(held, "ListGuarantees")) == 2
+    found = [entry["name"] for entry in metrics(held, "List")]
+    assert found.count(names[0]) == 1 and names[0].endswith("GuaranteePromised")
+    assert len(found) == 2 * len(names) - 1
 
 
 def test_metrics_by_varlinkctl(held: Sutrod) -> None:
