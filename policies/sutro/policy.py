@@ -89,9 +89,12 @@ async def check(client: Client | None, args: argparse.Namespace) -> Answer:
     if not wants_json(args):
         sys.stdout.flush()
         return Answer(None, status=subprocess.run(command).returncode)
-    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    mistakes = run.stdout.splitlines() if run.returncode else []
-    return Answer({"files": args.file, "mistakes": mistakes}, status=run.returncode)
+    run = subprocess.run(command, capture_output=True, text=True)
+    notes = run.stderr.splitlines()
+    data = {"files": args.file, "mistakes": [], "notes": notes}
+    if run.returncode:
+        data |= {"mistakes": [*notes, *run.stdout.splitlines()], "notes": []}
+    return Answer(data, status=run.returncode)
 
 
 # show

@@ -40,10 +40,10 @@ from .program import Program, log
 
 Dict = dict[str, Any]
 
-FORM = (
-    "sutro:KIND=PATH:RATE[,KIND=PATH:RATE...] with KIND read or write, PATH of a volume, and RATE "
-    "1M to 1000T bytes per second, such as sutro:read=/scratch:60M"
-)
+WORDS = "with KIND read or write, PATH of a volume, and RATE 1M to 1000T bytes per second, such as"
+# Of a job, and of an argument of sutroctl slurm-gres.
+FORM = f"sutro:KIND=PATH:RATE[,KIND=PATH:RATE...] {WORDS} sutro:read=/scratch:60M"
+GRES_FORM = f"KIND=PATH:RATE {WORDS} read=/scratch:400M"
 REMEDY = "mount a volume there and run scontrol release, or submit the job with another path"
 PREFIX = "sutro:"
 KEYS = {"read": "ReadBandwidthMin", "write": "WriteBandwidthMin"}
@@ -63,26 +63,29 @@ LOOK_S = 5.0
 DRAIN_AFTER_S = 30.0
 
 
-def gres_type(path: str) -> str:
+def gres_type(path: str, form: str) -> str:
     """The type of a GRES for a path, as sutro.lua has it; UsageError for other paths."""
     names = path.split("/")[1:] if path.startswith("/") else [""]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name):
-            raise UsageError(f"'{path}' is no path for Slurm", f"allowed is {FORM}")
+            raise UsageError(f"'{path}' is no path for Slurm", f"allowed is {form}")
     return "__".join(names)
 
 
-def parse(extra: str) -> list[tuple[str, str, int]]:
-    """Key, path and bytes per second of each part of a text; UsageError for a mistake."""
+def parse(extra: str, form: str = FORM) -> list[tuple[str, str, int]]:
+    """Key, path and bytes per second of each part of a text.
+
+    UsageError for a mistake, with the allowed form for people.
+    """
     found: list[tuple[str, str, int]] = []
     for part in extra.removeprefix(PREFIX).split(","):
         match = re.fullmatch(r"([a-z]+)=([^:]+):([0-9]{1,15}[KMGT]?)", part)
         if not extra.startswith(PREFIX) or not match or match[1] not in KEYS:
-            raise UsageError(f"'{part}' is malformed", f"allowed is {FORM}")
+            raise UsageError(f"'{part}' is malformed", f"allowed is {form}")
         key, path, rate = KEYS[match[1]], match[2], values.parse(KEYS[match[1]], match[3])
-        gres_type(path)
+        gres_type(path, form)
         if rate < UNIT or (key, path) in [one[:2] for one in found]:
-            raise UsageError(f"'{part}' is less than 1M, or stated twice", f"allowed is {FORM}")
+            raise UsageError(f"'{part}' is less than 1M, or stated twice", f"allowed is {form}")
         found.append((key, path, rate))
     return found
 
@@ -285,7 +288,7 @@ class Watch(Program):
 async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
     """Print the lines of gres.conf and slurm.conf for bandwidth that Slurm is to count."""
     if args.rate:
-        rates = parse(PREFIX + ",".join(args.rate))
+        rates = parse(PREFIX + ",".join(args.rate), GRES_FORM)
     else:
         assert client
         rows = [row for row in await client.capacities() if row["key"] in GRES]
@@ -297,7 +300,7 @@ async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
         )
     # Less than a unit cannot be counted, so it cannot be promised.
     resources = [
-        {"name": GRES[key], "type": gres_type(path), "count": rate // UNIT}
+        {"name": GRES[key], "type": gres_type(path, GRES_FORM), "count": rate // UNIT}
         for key, path, rate in rates
     ]
     return Answer({"node": args.node or _node_name(args.host), "resources": resources})

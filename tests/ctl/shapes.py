@@ -74,7 +74,7 @@ POLICY_SET = each(str, "unit lifetime note") | {
     "said": [{"key": str, "value": str}],
     "policy": SAID,
 }
-POLICY_CHECK = {"files": [str], "mistakes": [str]}
+POLICY_CHECK = each([str], "files mistakes notes")
 WATCH = (
     each(str, "unit cgroup key path state")
     | each(float, "time granted")

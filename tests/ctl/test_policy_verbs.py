@@ -194,7 +194,7 @@ def test_policy_set_on_another_machine(monkeypatch):
 
 CHECK = """#!/bin/sh
 printf '%s\\n' "$*" >"$0.called"
-echo 'a.policy:3: "x": allowed is y'
+echo 'a.policy:3: "x": allowed is y' >&2
 exit 1
 """
 
@@ -206,13 +206,18 @@ def test_policy_check(tmp_path):
     sutrod.chmod(0o755)
     more = {"PATH": f"{tmp_path}:/usr/bin:/bin", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nowhere"}
     run = process("sutroctl", "policy", "check", "a.policy", "b.policy", **more)
-    assert (run.status, run.out, run.err) == (1, 'a.policy:3: "x": allowed is y\n', "")
+    assert (run.status, run.out, run.err) == (1, "", 'a.policy:3: "x": allowed is y\n')
     assert Path(f"{sutrod}.called").read_text() == "--check a.policy b.policy\n"
     run = process("sutroctl", "--json", "policy", "check", "a.policy", **more)
     assert run.status == 1
     data = json.loads(run.out)
     fits(data, POLICY_CHECK)
-    assert data["mistakes"] == ['a.policy:3: "x": allowed is y']
+    assert data["mistakes"] == ['a.policy:3: "x": allowed is y'] and data["notes"] == []
+    sutrod.write_text(CHECK.replace("exit 1", ""))
+    data = process("sutroctl", "--json", "policy", "check", "a.policy", **more)
+    data = json.loads(data.out)
+    fits(data, POLICY_CHECK)
+    assert data["mistakes"] == [] and data["notes"] == ['a.policy:3: "x": allowed is y']
 
 
 def test_policy_check_without_sutrod(tmp_path):

@@ -424,7 +424,15 @@ def test_gres():
     ]
     data = sutroctl("slurm-gres", "read=/scratch:400M", "--json").json()
     assert data["resources"] == [{"name": "sutro_read", "type": "scratch", "count": 400}]
-    assert sutroctl("slurm-gres", "read=/a b:400M").status == 2
+
+
+@pytest.mark.parametrize("word", ["foo=/srv:400M", "read=/a b:400M", "read=/srv:1K"])
+def test_gres_with_a_mistake(word):
+    """The error has the form of an argument, which is not that of a job."""
+    run = sutroctl("slurm-gres", word)
+    assert (run.status, run.out) == (2, "") and "sutro:" not in run.err
+    example = run.err.rpartition("such as ")[2].strip()
+    assert sutroctl("slurm-gres", example).status == 0
 
 
 def test_gres_of_another_machine():

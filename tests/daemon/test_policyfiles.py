@@ -226,6 +226,29 @@ def test_mistakes(tmp_path: Path) -> None:
         assert found.startswith(expected) and len(found) < 600
 
 
+@pytest.mark.parametrize(
+    ("floor", "ceiling", "is_above"),
+    [
+        ("ReadBandwidthMin=/srv 300M", "ReadBandwidthMax=/srv 100M", True),
+        ("WriteIOPSMin=any 1001", "WriteIOPSMax=any 1K", True),
+        ("ReadBandwidthMin=/srv 100M", "ReadBandwidthMax=/srv 100M", False),
+        ("ReadBandwidthMin=/srv 300M", "ReadBandwidthMax=/srv infinity", False),
+        ("ReadBandwidthMin=/srv 300M", "WriteBandwidthMax=/srv 100M", False),
+        ("ReadBandwidthMin=/srv 300M", "ReadIOPSMax=/srv 100", False),
+        ("ReadBandwidthMin=/srv 300M", "ReadBandwidthMax=/home 100M", False),
+        ("ReadBandwidthMin=/srv 30%", "ReadBandwidthMax=/srv 1M", False),
+    ],
+)
+def test_floor_above_a_ceiling(tmp_path: Path, floor: str, ceiling: str, is_above: bool) -> None:
+    """It is reported, and is no mistake: the daemon takes the file."""
+    file = tmp_path / "a.policy"
+    file.write_text(f"{MATCH}{X}{floor}\n{ceiling}\n")
+    done = subprocess.run([SUTROD, "--check", file], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{file}: patterns: 1, promises: 2: fine\n")
+    note = f"{file}:4: {floor} cannot hold: {ceiling} is less; change one\n"
+    assert done.stderr == (note if is_above else "")
+
+
 def test_patterns(tmp_path: Path) -> None:
     """Good files and mistakes are reported apart."""
     texts = {f"{n}.policy": text for n, text in enumerate(f"{PATTERNS}|{NO_PATTERNS}".split("|"))}
