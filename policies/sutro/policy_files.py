@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from . import policy, units
-from .answer import Answer, must_be_known, reply
+from .answer import Answer, must_be_known, reply, wants_json
 from .client import Client
 from .errors import NotPermitted, SutroError
 from .files import replace
@@ -90,24 +91,31 @@ def _draft(name: str, text: str) -> Iterator[Path]:
             shutil.rmtree(draft.parent)
 
 
-def _edited(draft: Path) -> str:
+def _edited(draft: Path, is_json: bool) -> str:
     """The text after the editor, without mistakes; SutroError if the user gives up."""
+    # Mistakes are on stderr; on stdout a JSON has to be alone.
+    stdout = subprocess.DEVNULL if is_json else None
     while True:
         _edit(draft)
-        if subprocess.run([policy.sutrod(), "--check", str(draft)]).returncode == 0:
+        check = subprocess.run([policy.sutrod(), "--check", str(draft)], stdout=stdout)
+        if check.returncode == 0:
             return policy.text_of(str(draft))
         if not _again():
             raise SutroError("the edited text has mistakes; nothing was changed")
 
 
 def _text(file: Path) -> str | None:
-    """The text of a file, None if there is none; SutroError for one that cannot be read."""
+    """The text of a file, None if there is none; SutroError for one that cannot be edited."""
     try:
-        file.stat()
+        mode = file.stat().st_mode
     except FileNotFoundError:
         return None
     except OSError as error:
         raise SutroError(f"{file}: {error.strerror}") from None
+    if file.resolve() == Path(os.devnull):
+        raise SutroError(f"{file} is masked by a link to {os.devnull}", f"remove it: rm {file}")
+    if not stat.S_ISREG(mode):
+        raise SutroError(f"{file}: this is no regular file")
     return policy.text_of(str(file))
 
 
@@ -133,7 +141,7 @@ async def edit(client: Client, args: argparse.Namespace) -> Answer:
     there = _text(file)
     before = TEMPLATE.format(key=key, subject=args.unit) if there is None else there
     with _draft(file.name, before) as draft:
-        after = _edited(draft)
+        after = _edited(draft, wants_json(args))
         if after == before:
             print("Nothing was changed.", file=sys.stderr)
             return Answer(None)

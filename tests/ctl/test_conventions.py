@@ -346,6 +346,28 @@ def test_policy_edit_without_a_daemon(own_bus, folder, tmp_path):
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("is_masked_before", [True, False])
+def test_policy_edit_of_a_masked_file(promised, folder, tmp_path, is_masked_before):
+    """The text is not lost in /dev/null; the editor does not start if the link is there before."""
+    file, path = folder / "idle.service.policy", editor(tmp_path, "")
+    mask = f"ln -s /dev/null {file}"
+    script(tmp_path, "append", f'#!/bin/sh\n{mask}\necho Weight=7 >>"$2"\n')
+    if is_masked_before:
+        file.symlink_to("/dev/null")
+    run = sutroctl("policy", "edit", "idle", **path)
+    assert (run.status, run.out) == (1, "") and f"{file} is masked by a link" in run.err
+    drafts = [Path(draft) for draft in re.findall(r"the edited text is in (\S+)$", run.err)]
+    assert len(drafts) == (not is_masked_before) and file.readlink() == Path("/dev/null")
+    assert all(draft.read_text().endswith("Weight=7\n") for draft in drafts)
+
+
+def test_policy_edit_json(promised, folder, tmp_path, capfd):
+    """The check of the edited text prints nothing before the JSON."""
+    data = sutroctl("--json", "policy", "edit", "idle", **editor(tmp_path, "Weight=7\n")).json()
+    assert capfd.readouterr().out == ""
+    assert "7" in [e["value"] for e in data["units"][0]["policy"] if e["key"] == "Weight"]
+
+
 def test_policy_edit_makes_the_folder(sutrod, folder, tmp_path):
     assert not folder.exists()
     assert sutroctl("policy", "edit", "web", **editor(tmp_path, "Weight=7\n")).status == 0
@@ -372,7 +394,7 @@ def test_policy_edit_that_cannot_be_written(promised, folder, tmp_path):
     script(tmp_path, "append", f'#!/bin/sh\nmkdir {file}\necho Weight=7 >>"$2"\n')
     run = sutroctl("policy", "edit", "web", **path)
     file.rmdir()
-    assert run.status == 1 and f"{file}: Is a directory" in run.err
+    assert run.status == 1 and f"{file}: this is no regular file" in run.err
     (draft,) = re.findall(r"the edited text is in (\S+)$", run.err)
     assert Path(draft).read_text().endswith("Weight=7\n")
     run = sutroctl("policy", "edit", "web", EDITOR="false")
