@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from . import reach, units
+from . import reach, units, values
 from .client import Client
 from .errors import NoSuchUnit, SutroError, TooOld
 from .pager import page
@@ -131,14 +131,22 @@ async def resyncs_if_known(client: Client) -> list[Dict]:
         return []
 
 
-async def class_if_known(client: Client, subject: str) -> str:
-    """The class of a unit or cgroup that is in force; "" without one, and from an older daemon."""
+async def policy_if_known(client: Client, subject: str) -> list[Dict]:
+    """The settings of a unit or cgroup that are in force; none from an older daemon."""
     try:
-        entries = await client.policy(subject)
+        return [entry for entry in await client.policy(subject) if entry["in_force"]]
     except TooOld:
-        return ""
-    found = (e["value"] for e in entries if e["in_force"] and e["key"] == "Class")
-    return next(found, "")
+        return []
+
+
+def policy_weights(entries: list[Dict]) -> list[Dict]:
+    """The weights among settings of policies: path ("": of all devices), weight, source."""
+    return [
+        {"path": values.path(entry["value"]), "weight": int(entry["value"].split()[-1])}
+        | {"source": entry["source"]}
+        for entry in entries
+        if entry["key"] == "Weight"
+    ]
 
 
 def reply(question: str) -> str:

@@ -19,9 +19,17 @@ NO_SETTING = "no weight is set: 100, the default"
 
 
 def settings(unit: Dict) -> list[str]:
-    """The weights that the unit's files and drop-ins set, as written there."""
-    weights = [f"IOWeight={unit['weight']}"] if unit["weight_set"] else []
-    return weights + [f"IODeviceWeight={w['path']} {w['weight']}" for w in unit["device_weights"]]
+    """The weights of the unit as they are stated: of policies, and of its files and drop-ins."""
+    policies = {entry["path"]: entry for entry in unit["policy_weights"]}
+    weights = [{"path": "", "weight": unit["weight"]}] if unit["weight_set"] else []
+    found = []
+    for entry in weights + unit["device_weights"]:
+        stated = f"{entry['path']} {entry['weight']}".lstrip()
+        if stronger := policies.get(entry["path"]):
+            found.append(f"Weight={stated}, {stronger['source']}")
+        else:
+            found.append(f"IO{'Device' * bool(entry['path'])}Weight={stated}")
+    return found
 
 
 def resyncs(out: Output, found: list[Dict]) -> None:
@@ -289,10 +297,12 @@ def set_(out: Output, data: Dict) -> None:
     line = Text.assemble((data["unit"], NAME), f": {name}", (text_of(data["weight"]), NAME))
     out.print(line.append(f"  (was {text_of(data['previous'])}; {how})", style=FAINT))
     if data["explanation"] is None:
-        out.print("The unit is not active; the weight takes effect when it starts.")
+        out.print(data["note"] or "The unit is not active; the weight takes effect when it starts.")
         return
     if data["dry_run"]:
         out.print("sutrod runs with --dry-run: it writes nothing.", style=BAD)
+    if data["note"]:
+        out.print(data["note"])
     # Shares of the last second follow from the former weight.
     _leaves(out, data["explanation"], usage=False)
 

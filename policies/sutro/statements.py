@@ -5,7 +5,14 @@ import argparse
 import asyncio
 from typing import Any
 
-from .answer import Answer, class_if_known, promises_if_known, resyncs_if_known, unknown_unit
+from .answer import (
+    Answer,
+    policy_if_known,
+    policy_weights,
+    promises_if_known,
+    resyncs_if_known,
+    unknown_unit,
+)
 from .client import Client
 from .errors import NoSuchPath, NoSuchUnit, SutroError, UsageError
 from .topology import Topology
@@ -54,6 +61,11 @@ async def without_cgroup(client: Client, unit: str) -> NoSuchUnit:
     return NoSuchUnit(f"unit '{unit}' has no cgroup that sutrod has seen")
 
 
+async def _policy_weights(client: Client, unit: Dict) -> list[Dict]:
+    """The weights of policies for a unit or cgroup of the daemon."""
+    return policy_weights(await policy_if_known(client, unit["unit"] or unit["cgroup"]))
+
+
 async def explain(client: Client, args: argparse.Namespace) -> Answer:
     """Weights, shares and promises of a unit on the leaves under a path."""
     unit, path, steps = args.unit, "", []
@@ -66,7 +78,7 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
         raise await without_cgroup(client, unit) from None
     # Its slices share the disk first, then the unit its slice.
     slices = [
-        above
+        above | {"policy_weights": await _policy_weights(client, above)}
         for above in sorted(await client.units(), key=lambda above: above["cgroup"])
         if explanation["cgroup"].startswith(above["cgroup"] + "/")
     ]
@@ -80,16 +92,19 @@ async def explain(client: Client, args: argparse.Namespace) -> Answer:
         if nodes & {leaf["leaf"] for leaf in resync["leaves"]} or not resync["device"]
     ]
     parts = {"slices": slices, "steps": steps, "promises": promises, "resyncs": resyncs}
-    parts["class"] = await class_if_known(client, unit)
+    policy = await policy_if_known(client, unit)
+    parts["policy_weights"] = policy_weights(policy)
+    parts["class"] = next((e["value"] for e in policy if e["key"] == "Class"), "")
     return Answer(explanation | parts)
 
 
 async def _wait_until_written(
     client: Client, unit: str, path: str, weight: int | None, dry_run: bool
 ) -> Answer:
-    """Poll until the daemon has the new weight and the files have its lines.
+    """Poll until the daemon has the weight and the files have its lines.
 
-    The answer is the last explanation, with a failure after SETTLE_TIMEOUT_S without success.
+    The weight is that of a policy if there is one. The answer is the last explanation, with a
+    failure after SETTLE_TIMEOUT_S without success.
     """
 
     def is_known(explanation: Dict) -> bool:
@@ -142,10 +157,16 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
         previous = settings["weight"]
         await client.set_weight(unit, weight, args.runtime)
 
+    note, in_force = "", weight
+    for stronger in policy_weights(await policy_if_known(client, unit)):
+        if stronger["path"] == path:
+            in_force = stronger["weight"]
+            stated = f"Weight={path} {in_force}" if path else f"Weight={in_force}"
+            note = f"a policy has {stated}, which is stronger: {stronger['source']}"
     answer = Answer(None)
     if settings["active"]:
         try:
-            answer = await _wait_until_written(client, unit, path, weight, properties["DryRun"])
+            answer = await _wait_until_written(client, unit, path, in_force, properties["DryRun"])
         except NoSuchUnit:
             pass  # it ended just now; the statement is made all the same
     data = {
@@ -155,6 +176,7 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
         "previous": previous,
         "runtime": args.runtime,
         "dry_run": properties["DryRun"],
+        "note": note,
         "explanation": answer.data,
     }
     return Answer(data, answer.failure)

@@ -38,8 +38,10 @@ PROMISE = (
     | {"value": (int, type(None)), "leaves": [NEED]}
 )
 RESYNC = each(str, "device name action cgroup note") | {"leaves": [{"leaf": str, "weight": int}]}
-EXPLAIN = EXPLANATION | {
-    "slices": [UNIT],
+POLICY_WEIGHTS = {"policy_weights": [{"path": str, "weight": int, "source": str}]}
+EXPLAIN = EXPLANATION | POLICY_WEIGHTS
+EXPLAIN |= {
+    "slices": [UNIT | POLICY_WEIGHTS],
     "steps": [STEP],
     "promises": [PROMISE],
     "resyncs": [RESYNC],
@@ -58,7 +60,7 @@ STATUS = {
 SET = (
     each((int, type(None)), "weight previous")
     | each(bool, "runtime dry_run")
-    | {"unit": str, "path": (str, type(None))}
+    | {"unit": str, "path": (str, type(None)), "note": str}
 )
 SWITCHED = [{"leaf": str, "scheduler": str, "previous": str, "changed": bool, "error": str}]
 UNSET = 2**64 - 1

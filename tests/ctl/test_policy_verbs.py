@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import process, sutroctl
-from shapes import POLICY, POLICY_CHECK, POLICY_SET, fits
+from shapes import EXPLAIN, EXPLANATION, POLICY, POLICY_CHECK, POLICY_SET, SET, fits
 from sutro import policy
 
 
@@ -84,6 +84,45 @@ def test_policy_files_with_mistakes(machine, sutrod):
     note = "gone with its file: /run/sutro/policy.control/web.service.policy:4: "
     assert data["said"] == [] and data["note"].startswith(note)
     assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
+
+
+@pytest.mark.parametrize(
+    ("weight", "args", "unit"),
+    [
+        ("7", ["web", "300"], "web"),
+        ("7", ["web", "default"], "web"),
+        ("/srv 9", ["web", "300", "--device", "/srv"], "web"),
+        ("/dev/vg0/db 9", ["db", "default", "--device", "/dev/vg0/db"], "db"),
+        ("7", ["backup", "70"], "backup"),
+    ],
+)
+def test_weight_in_systemd_beside_one_of_a_policy(sutrod, called, weight, args, unit):
+    """It is set there, and the stronger one is reported with its source."""
+    sutrod.call("SetPolicy", f"{unit}.service", [("Weight", weight)], "runtime")
+    source = f"/run/sutro/policy.control/{unit}.service.policy:6"
+    run = sutroctl("set", *args)
+    assert (run.status, run.err) == (0, "") and len(called("SetUnitProperties")) == 1
+    note = f"a policy has Weight={weight}, which is stronger: {source}"
+    assert note in " ".join(run.out.split())
+    data = sutroctl("set", unit, "71", "--json").json()
+    fits(data, SET | {"explanation": EXPLANATION if data["explanation"] else type(None)})
+    assert data["note"] == ("" if weight.startswith("/") else note)
+
+
+def test_weight_of_a_policy_is_explained_with_its_source(sutrod):
+    for unit, weight in (("db.service", "7"), ("db.service", "/srv 9"), ("system.slice", "11")):
+        sutrod.call("SetPolicy", unit, [("Weight", weight)], "runtime")
+    sutrod.settle()
+    control = "/run/sutro/policy.control"
+    assert sutroctl("explain", "db").out.splitlines()[1:5] == [
+        f"  Weight=7, {control}/db.service.policy:6",
+        "  IODeviceWeight=/dev/vg0/db 400",
+        f"  Weight=/srv 9, {control}/db.service.policy:7",
+        f"  in system.slice: Weight=11, {control}/system.slice.policy:6",
+    ]
+    data = sutroctl("explain", "db", "--json").json()
+    fits(data, EXPLAIN)
+    assert [weight["weight"] for weight in data["policy_weights"]] == [7, 9]
 
 
 def test_policy_of_a_cgroup(machine, sutrod, called):
