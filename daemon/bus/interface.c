@@ -209,6 +209,8 @@ static const sd_bus_vtable vtable[] = {
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("PolicyErrors", "as", property_policy_errors, 0,
 			SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("MistakenPolicyFiles", "a(sb)",
+			property_mistaken_policy_files, 0, 0),
 	SD_BUS_PROPERTY("ControlStepUSec", "t", property_control_step, 0, 0),
 	SD_BUS_VTABLE_END,
 };

@@ -73,5 +73,9 @@ int method_reload_policies(sd_bus_message *call, void *userdata,
 int property_policy_errors(sd_bus *bus, const char *path, const char *interface,
 			   const char *property, sd_bus_message *reply,
 			   void *userdata, sd_bus_error *error);
+int property_mistaken_policy_files(sd_bus *bus, const char *path,
+				   const char *interface, const char *property,
+				   sd_bus_message *reply, void *userdata,
+				   sd_bus_error *error);
 
 #endif

@@ -2,7 +2,7 @@
 
 /*
  * Members that change or show the settings of units and cgroups: SetPolicy, ResetPolicy,
- * GetPolicy, ReloadPolicies, PolicyErrors. policies.c keeps lasting settings, client.c
+ * GetPolicy, ReloadPolicies, PolicyErrors, MistakenPolicyFiles. policies.c keeps lasting settings, client.c
  * those that end with the caller. A child process writes files, because their disk may hang.
  */
 
@@ -483,7 +483,7 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 	return bus_send(reply, r);
 }
 
-/* ---- ReloadPolicies, PolicyErrors ---- */
+/* ---- ReloadPolicies, PolicyErrors, MistakenPolicyFiles ---- */
 
 static int reload_policies(struct bus *b, sd_bus_message *call,
 			   sd_bus_error *error)
@@ -515,4 +515,32 @@ int property_policy_errors(sd_bus *bus, const char *path, const char *interface,
 	int r = policies_errors(b->policies, &errors);
 
 	return r < 0 ? r : sd_bus_message_append_strv(reply, errors);
+}
+
+static int append_files(sd_bus_message *reply, char *const *files,
+			int is_replaced)
+{
+	int r = 0;
+
+	for (; files && *files && r >= 0; files++)
+		r = sd_bus_message_append(reply, "(sb)", *files, is_replaced);
+	return r;
+}
+
+int property_mistaken_policy_files(sd_bus *bus, const char *path,
+				   const char *interface, const char *property,
+				   sd_bus_message *reply, void *userdata,
+				   sd_bus_error *error)
+{
+	_cleanup_strv_ char **replaced = NULL, **unused = NULL;
+	struct bus *b = userdata;
+	int r = policies_mistaken(b->policies, &replaced, &unused);
+
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "(sb)");
+	if (r >= 0)
+		r = append_files(reply, replaced, true);
+	if (r >= 0)
+		r = append_files(reply, unused, false);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
 }

@@ -110,7 +110,8 @@ int layer_read(struct layer *l, struct layer *before, char ***new_errors)
 	for (size_t i = 0; i < l->n_files && !err; i++) {
 		struct policyfile *f = &l->files[i];
 
-		inherit(f, before);
+		if (!f->good)
+			inherit(f, before);
 		err = policyfile_read(f, new_errors);
 		if (err == -ENOENT) {
 			policyfile_clear(f);
@@ -220,6 +221,21 @@ int layers_errors(const struct layers *l, char ***errors)
 			for (; e && *e && !err; e++)
 				if (!strv_contains(*errors, *e))
 					err = strv_add(errors, *e);
+		}
+	return err;
+}
+
+int layers_mistaken(const struct layers *l, char ***replaced, char ***unused)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		for (size_t j = 0; j < l->items[i].n_files && !err; j++) {
+			const struct policyfile *f = &l->items[i].files[j];
+			char ***list = f->good ? replaced : unused;
+
+			if (f->errors && !strv_contains(*list, f->path))
+				err = strv_add(list, f->path);
 		}
 	return err;
 }

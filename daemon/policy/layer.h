@@ -37,7 +37,7 @@ int layer_give(struct layer *l, const char *text);
 /**
  * layer_read() - read all files and merge their settings
  * @before: the layer as it was; the last good version of a file of the same name is
- *	taken from there; may be NULL
+ *	taken from there, unless the file has one; may be NULL
  *
  * Return: 0, also with mistakes; -ENOMEM.
  */
@@ -58,5 +58,12 @@ void layers_done(struct layers *l);
 
 /** layers_errors() - add the mistakes of all files */
 int layers_errors(const struct layers *l, char ***errors);
+
+/**
+ * layers_mistaken() - add the paths of all files with mistakes, each once
+ * @replaced: of those whose last good version is in force
+ * @unused: of those that have none
+ */
+int layers_mistaken(const struct layers *l, char ***replaced, char ***unused);
 
 #endif

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "policy/dropin.h"
+#include "policy/goodfile.h"
 #include "policy/layer.h"
 #include "policy/policies.h"
 #include "policy/store.h"
@@ -37,6 +38,7 @@
  * struct policies
  * @base: of a catalogue that policies_propose() makes: the catalogue that it was made from
  * @proposals: set while policies_propose() reads files
+ * @good: of the files in @own, also of units that are gone
  */
 struct policies {
 	const struct roots *roots;
@@ -44,6 +46,7 @@ struct policies {
 	struct proposals proposals;
 	struct layers files;
 	struct layers own;
+	struct goodfiles good;
 	struct layers control[POLICY_LIFETIMES];
 };
 
@@ -64,6 +67,7 @@ struct policies *policies_free(struct policies *p)
 		return NULL;
 	layers_done(&p->files);
 	layers_done(&p->own);
+	goodfiles_done(&p->good);
 	for (size_t i = 0; i < POLICY_LIFETIMES; i++)
 		layers_done(&p->control[i]);
 	free(p);
@@ -182,9 +186,15 @@ static int load_control(struct policies *p, enum policy_lifetime lifetime,
 /* Read the files of a unit. Most units have no section for the daemon, and are not kept. */
 static int put_own(struct policies *p, struct layer *layer, char ***new_errors)
 {
-	int err = layer_read(layer, layers_find(&p->own, layer->name),
-			     new_errors);
+	int err = 0;
 
+	for (size_t i = 0; i < layer->n_files && !err; i++)
+		err = goodfiles_take(&p->good, &layer->files[i]);
+	err = err
+		      ?: layer_read(layer, layers_find(&p->own, layer->name),
+				    new_errors);
+	for (size_t i = 0; i < layer->n_files && !err; i++)
+		err = goodfiles_keep(&p->good, &layer->files[i]);
 	if (!err && layer_is_empty(layer))
 		layers_remove(&p->own, layer->name);
 	else if (!err)
@@ -213,6 +223,7 @@ int policies_load_units(struct policies *p, char ***new_errors)
 	/* From the end, because a layer may be removed. */
 	for (size_t i = p->own.n; i-- > 0 && !err;)
 		err = load_own(p, &p->own.items[i], new_errors);
+	goodfiles_drop_removed(&p->good);
 	return err;
 }
 
@@ -266,6 +277,17 @@ int policies_errors(const struct policies *p, char ***errors)
 
 	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
 		err = layers_errors(&p->control[i], errors);
+	return err;
+}
+
+int policies_mistaken(const struct policies *p, char ***replaced,
+		      char ***unused)
+{
+	int err = layers_mistaken(&p->files, replaced, unused)
+			  ?: layers_mistaken(&p->own, replaced, unused);
+
+	for (size_t i = 0; i < POLICY_LIFETIMES && !err; i++)
+		err = layers_mistaken(&p->control[i], replaced, unused);
 	return err;
 }
 

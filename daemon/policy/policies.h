@@ -80,11 +80,19 @@ int policies_load_unit(struct policies *p, const char *unit,
 /** policies_load_units() - read the files of all units again, also of those that do not run */
 int policies_load_units(struct policies *p, char ***new_errors);
 
-/** policies_forget_unit() - drop the state of a removed unit; its policies stay */
+/**
+ * policies_forget_unit() - drop the state of a removed unit
+ *
+ * Its policies stay, and the last good versions of its files until these are removed.
+ */
 void policies_forget_unit(struct policies *p, const char *unit);
 
 /** policies_errors() - all mistakes there are now, sentences are added */
 int policies_errors(const struct policies *p, char ***errors);
+
+/** policies_mistaken() - the files with mistakes; see layers_mistaken() */
+int policies_mistaken(const struct policies *p, char ***replaced,
+		      char ***unused);
 
 /**
  * policies_state() - the settings of a unit or of a cgroup that is none

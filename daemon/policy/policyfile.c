@@ -353,6 +353,21 @@ int policyfile_read(struct policyfile *f, char ***new_errors)
 	return finish(f, &p, err, new_errors);
 }
 
+int policyfile_copy(struct policyfile *f, const struct policyfile *from)
+{
+	int err;
+
+	policyfile_clear(f);
+	err = match_append(&f->match, &from->match);
+	for (size_t i = 0; i < from->promises.n && !err; i++)
+		err = promises_add(&f->promises, &from->promises.items[i]);
+	for (char **e = from->errors; e && *e && !err; e++)
+		err = strv_add(&f->errors, *e);
+	f->mask = from->mask;
+	f->good = from->good;
+	return err;
+}
+
 void policyfile_clear(struct policyfile *f)
 {
 	match_done(&f->match);

@@ -60,6 +60,9 @@ int policyfile_read(struct policyfile *f, char ***new_errors);
 /** policyfile_parse() - the same for a text, which is changed; for tests */
 int policyfile_parse(struct policyfile *f, char *text, char ***new_errors);
 
+/** policyfile_copy() - set the content and the mistakes of @f to those of @from */
+int policyfile_copy(struct policyfile *f, const struct policyfile *from);
+
 /** policyfile_clear() - remove all settings */
 void policyfile_clear(struct policyfile *f);
 

@@ -104,6 +104,15 @@ async def awaited(client: Client, unit: str, is_here: bool) -> str:
     return ""
 
 
+def mistakes_in(properties: Dict) -> Dict:
+    """The mistakes in policy files, and these files, each with whether an earlier version holds."""
+    files = properties.get("MistakenPolicyFiles", [])  # which a daemon of before does not have
+    return {
+        "policy_errors": properties.get("PolicyErrors", []),
+        "mistaken_files": [{"file": file, "last_good": last_good} for file, last_good in files],
+    }
+
+
 async def promises_if_known(client: Client) -> list[Dict] | None:
     """All promises, those that do not hold first; None from a daemon that is too old for them.
 

@@ -3,7 +3,7 @@
 
 import argparse
 
-from .answer import Answer, capacities_if_known, promises_if_known, resyncs_if_known
+from .answer import Answer, capacities_if_known, mistakes_in, promises_if_known, resyncs_if_known
 from .client import Client
 from .topology import Topology, label
 
@@ -26,7 +26,7 @@ async def status(client: Client, _args: argparse.Namespace) -> Answer:
     return Answer(
         {
             "daemon": daemon,
-            "policy_errors": properties.get("PolicyErrors", []),
+            **mistakes_in(properties),
             "promises": await promises_if_known(client),
             "capacities": await capacities_if_known(client),
             "resyncs": await resyncs_if_known(client),

@@ -15,6 +15,7 @@ from .answer import (
     Answer,
     awaited,
     capacities_if_known,
+    mistakes_in,
     must_be_known,
     show_answer,
     wants_json,
@@ -115,10 +116,10 @@ async def show(client: Client, args: argparse.Namespace) -> Answer:
 
 async def shown(client: Client, names: list[str]) -> Answer:
     """The settings of these units and cgroups, and the mistakes in all policy files."""
-    mistakes = (await client.properties()).get("PolicyErrors", [])
+    properties = await client.properties()
     every = await asyncio.gather(*map(client.policy, names))
     found = [{"unit": n, "policy": entries} for n, entries in zip(names, every, strict=True)]
-    return Answer({"units": found, "policy_errors": mistakes})
+    return Answer({"units": found} | mistakes_in(properties))
 
 
 # set, reset, reload
@@ -276,14 +277,12 @@ def _nothing_to_reset(args: argparse.Namespace, entries: list[Dict]) -> Dict:
 async def reload(client: Client, _args: argparse.Namespace) -> Answer:
     """Let the daemon read all policy files again; mistakes in them are a failure."""
     await client.reload_policies()
-    mistakes = (await client.properties()).get("PolicyErrors", [])
+    data = mistakes_in(await client.properties())
     failure = None
-    if mistakes:
+    if mistakes := data["policy_errors"]:
         files = len({mistake.split(":")[0] for mistake in mistakes})
         failure = SutroError(
-            f"{len(mistakes)} mistakes in {files} files, whose last good versions stay in force"
-            if len(mistakes) > 1
-            else "a mistake in a file, whose last good version stays in force",
+            f"{len(mistakes)} mistakes in {files} files" if len(mistakes) > 1 else "a mistake",
             "correct it, and try it first: sutroctl policy check FILE",
         )
-    return Answer({"policy_errors": mistakes}, failure)
+    return Answer(data, failure)

@@ -58,7 +58,7 @@ def status(out: Output, data: Dict) -> None:
         out.print(
             "It is older than sutroctl and has no promises; update it: systemctl restart sutrod"
         )
-    show_promises.mistakes(out, data["policy_errors"])
+    show_promises.mistakes(out, data)
     out.print()
     if data["promises"]:
         show_promises.promises(out, data["promises"])

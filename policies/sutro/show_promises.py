@@ -35,12 +35,14 @@ def _granted(promise: Dict) -> str:
     return number(promise["key"], granted(promise))
 
 
-def mistakes(out: Output, errors: list[str]) -> None:
-    """Mistakes in policy files."""
-    for error in errors:
+def mistakes(out: Output, data: Dict) -> None:
+    """Mistakes in policy files, and for each file whether an earlier version is in force."""
+    for error in data["policy_errors"]:
         out.print(Text.assemble(("mistake ", BAD), error))
-    if errors:
-        out.print("The last good version of such a file stays in force.", style=FAINT)
+    for one in data["mistaken_files"]:
+        holds = "its last good version stays in force"
+        none = "nothing of it is in force, as it has no earlier version"
+        out.print(f"{one['file']}: {holds if one['last_good'] else none}", style=FAINT)
 
 
 # status, explain
@@ -183,7 +185,7 @@ def policy(out: Output, data: Dict) -> None:
             _settings(out, unit["policy"])
     if any(unit["policy"] for unit in data["units"]):
         out.hint("* in force")
-    mistakes(out, data["policy_errors"])
+    mistakes(out, data)
 
 
 def files(out: Output, data: list[Dict]) -> None:
@@ -243,7 +245,7 @@ def policy_set(out: Output, data: Dict) -> None:
 
 def policy_reload(out: Output, data: Dict) -> None:
     """Mistakes in the files, or a line if there are none."""
-    mistakes(out, data["policy_errors"])
+    mistakes(out, data)
     if not data["policy_errors"]:
         out.print("All policies were read again.")
 

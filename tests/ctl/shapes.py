@@ -48,9 +48,9 @@ EXPLAIN |= {
     "class": str,
 }
 CAPACITY = each(str, "path device key") | each(int, "capacity promised left")
-STATUS = {
+MISTAKES = {"policy_errors": [str], "mistaken_files": [{"file": str, "last_good": bool}]}
+STATUS = MISTAKES | {
     "capacities": [CAPACITY],
-    "policy_errors": [str],
     "promises": [PROMISE],
     "resyncs": [RESYNC],
     "daemon": {"version": str, "dry_run": bool, "managed_leaves": [str]},
@@ -71,7 +71,7 @@ TOP = [
     | {"fails": bool, "lines": [LINE], "leaves": [{"leaf": str, "share": float, "weight": int}]}
 ]
 SAID = [{"key": str, "value": str, "source": str, "in_force": bool}]
-POLICY = {"units": [{"unit": str, "policy": SAID}], "policy_errors": [str]}
+POLICY = {"units": [{"unit": str, "policy": SAID}]} | MISTAKES
 POLICY_SET = each(str, "unit lifetime note") | {
     "said": [{"key": str, "value": str}],
     "policy": SAID,

@@ -65,18 +65,26 @@ def test_class_on_other_leaves(machine, sutrod):
 
 def test_policy_files_with_mistakes(machine, sutrod):
     """A file with a mistake is not in force; to reset removes a control file that has one."""
+    file = "/etc/sutro/policy.d/web.policy"
     mistake = "[Match]\nUnit=web.service\n[X-Sutro]\nWeight=many\n"
-    machine.write("/etc/sutro/policy.d/web.policy", mistake)
+    machine.write(file, mistake)
     run = sutroctl("policy", "reload")
-    assert run.status == 1
-    assert "a mistake in a file, whose last good version stays in force" in run.err
+    assert run.status == 1 and "a mistake\n" in run.err
+    assert f"{file}: nothing of it is in force, as it has no earlier version" in run.out
+    machine.write(file, mistake.replace("many", "7"))
+    assert sutroctl("policy", "reload").status == 0
+    machine.write(file, mistake)
+    run = sutroctl("policy", "reload")
+    assert f"{file}: its last good version stays in force" in run.out
+    data = sutroctl("policy", "show", "--json").json()
+    assert data["mistaken_files"] == [{"file": file, "last_good": True}]
     assert "web.policy:4" in run.out.replace("\n", " ")
     (other,) = sutroctl("status", "--json").json()["policy_errors"]
     assert other.startswith('/etc/sutro/policy.d/web.policy:4: "[X-Sutro] Weight=many"')
     assert "mistake /etc/sutro/policy.d/web.policy:4" in sutroctl("status").out
     machine.write("/run/sutro/policy.control/web.service.policy", mistake)
     run = sutroctl("policy", "reload")
-    assert "2 mistakes in 2 files, whose last good versions stay in force" in run.err
+    assert "2 mistakes in 2 files\n" in run.err
     data = sutroctl("policy", "reset", "web", "--json").json()
     assert data["note"].startswith("nothing to take back")
     data = sutroctl("policy", "reset", "web", "--runtime", "--json").json()

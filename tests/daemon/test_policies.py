@@ -61,6 +61,12 @@ def errors(machine: Machine, sutrod: Sutrod) -> list[str]:
     return sorted(error.removeprefix(str(machine.root)) for error in found)
 
 
+def mistaken(machine: Machine, sutrod: Sutrod) -> list[tuple[str, bool]]:
+    """Each file with a mistake, and whether its last good version is in force."""
+    found = sutrod.property("MistakenPolicyFiles")
+    return sorted((str(file).removeprefix(str(machine.root)), bool(good)) for file, good in found)
+
+
 def test_directories(machine: Machine, expect: Expect) -> None:
     """The name of a file is its order; /etc replaces /run, and that the vendor's."""
     expect("", "")
@@ -153,7 +159,7 @@ def test_last_good_version_stays(machine: Machine, sutrod: Sutrod, expect: Expec
     good = f"Weight=1 {a}:4; Class=rt {a}.d/1.conf:2; Importance=1 {OWN}:2"
     good += f"; ReadIOPSMin=/a 1 {control}:4"
     expect(good, "")
-    assert errors(machine, sutrod) == []
+    assert errors(machine, sutrod) == mistaken(machine, sutrod) == []
     for file, text in texts.items():
         machine.write(file, f"{text}x\n")
     for _ in range(3):
@@ -167,6 +173,8 @@ def test_last_good_version_stays(machine: Machine, sutrod: Sutrod, expect: Expec
     machine.write(dropin, f"{X}Importance=y\n")
     expect(good, "")
     assert len(errors(machine, sutrod)) == 5
+    files = {file: True for file in texts if file != a} | {f"{ETC}a.policy": True, dropin: False}
+    assert mistaken(machine, sutrod) == sorted(files.items())
     # Corrected, emptied, removed.
     machine.write(f"{ETC}a.policy", f"{MATCH}{X}Weight=3\n")
     machine.write(f"{a}.d/1.conf", X)
@@ -180,6 +188,7 @@ def test_last_good_version_stays(machine: Machine, sutrod: Sutrod, expect: Expec
     sutrod.stop()
     sutrod.start()
     expect("", "")
+    assert mistaken(machine, sutrod) == [(f"{ETC}a.policy", False)]
 
 
 def test_last_good_version_of_dropins_of_one_name(
@@ -203,6 +212,34 @@ def test_last_good_version_of_dropins_of_one_name(
     systemd.vanish(UNIT)
     sutrod.settle()
     assert errors(machine, sutrod) == sutrod.call("GetPolicy", UNIT) == []
+
+
+@pytest.mark.parametrize("later", ["j@1.service", "j@2.service"])
+def test_last_good_version_of_a_unit_that_starts_again(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, later: str
+) -> None:
+    """It is that of the file: of the unit itself, and of other instances of a template."""
+    file = "/etc/systemd/system/j@.service"
+    machine.write(file, f"{X}Weight=7\n")
+    systemd.start("j@1.service", fragment=file)
+    sutrod.start()
+    machine.write(file, f"{X}Weight=8\nClass=x\n")
+    sutrod.call("ReloadPolicies")
+    sutrod.settle()
+    systemd.vanish("j@1.service")
+    sutrod.settle()
+    assert sutrod.call("GetPolicy", "j@1.service") == mistaken(machine, sutrod) == []
+    cgroup = systemd.start(later, fragment=file)
+    sutrod.until(lambda: machine.weights(cgroup) == ["default 7"])
+    assert len(errors(machine, sutrod)) == 1 and mistaken(machine, sutrod) == [(file, True)]
+    # A new file at this path has no earlier version.
+    systemd.vanish(later)
+    machine.at(file).unlink()
+    sutrod.call("ReloadPolicies")
+    machine.write(file, f"{X}Weight=x\n")
+    systemd.start(later, fragment=file)
+    sutrod.until(lambda: mistaken(machine, sutrod) == [(file, False)])
+    assert sutrod.call("GetPolicy", later) == []
 
 
 def test_mistakes_of_units_that_do_not_run(
