@@ -6,7 +6,7 @@
 #include "bus/bus.h"
 #include "bus/method.h"
 #include "bus/paths.h"
-#include "control/admission.h"
+#include "control/promised.h"
 
 /* A call with more files is a mistake or an attack. */
 #define PROPOSALS_MAX 64U
@@ -122,6 +122,8 @@ static int check_policies(struct bus *b, sd_bus_message *call, bool is_last,
 	r = admission_check(&base, &proposals, &a, &sentence);
 	if ((r == -EINVAL || r == -EBADMSG) && sentence)
 		return bus_error(error, ERROR_BAD_POLICY, "%s", sentence);
+	if (r >= 0)
+		r = promised_judge(&a, &b->conf->capacities);
 	if (r >= 0 && !is_last)
 		r = lookups_unknown(b->machine->lookups, &unknown);
 	if (r < 0)

@@ -17,8 +17,8 @@
  * takes nothing in the plant, and makes what would fit unknown; a percentage needs no
  * knowledge. So does not-fits never follow from a guess.
  *
- * A unit that a proposed file names and that does not run counts as a child of the
- * root. Latency targets have no share before they are searched for, and do not count.
+ * A unit that a file or a client names and that does not run counts as a child of the
+ * root. Declared capacities are promised.c's. Latency targets have no share before they are searched for, and do not count.
  */
 
 #include "control/admission.h"
@@ -130,6 +130,8 @@ static int add_unit(struct admission *a, const char *name,
 		return err;
 	u->policy.promises = stated.in_force;
 	stated.in_force = (struct promises){};
+	u->hidden = stated.hidden;
+	stated.hidden = (struct promises){};
 	stated_done(&stated);
 	return admission_find_devices(a->base, &u->policy, c)
 		       ?: add_guarantees(a, &u->policy);
@@ -146,7 +148,8 @@ static int add_units(struct admission *a)
 		if (c->origin != CGROUP_PENDING)
 			err = add_unit(a, cgroup_subject(c), c);
 	if (!err)
-		err = policies_named(a->policies, &names);
+		err = policies_named(a->policies, &names)
+			      ?: clients_units(a->base->clients, &names);
 	for (char **name = names; name && *name && !err; name++)
 		if (!unit_find_cgroup(a->base->machine->tree, *name))
 			err = add_unit(a, *name, NULL);
@@ -486,6 +489,7 @@ void admission_done(struct admission *a)
 		free(a->devices[i].reason);
 	for (size_t i = 0; i < a->n_units; i++) {
 		policy_done(&a->units[i]->policy);
+		promises_done(&a->units[i]->hidden);
 		free(a->units[i]);
 	}
 	free(a->devices);

@@ -59,9 +59,14 @@ struct admitted {
 	char *reason;
 };
 
-/** struct admission_unit - proposed settings of a unit; @cgroup: NULL: it does not run */
+/**
+ * struct admission_unit - proposed settings of a unit
+ * @hidden: of struct stated
+ * @cgroup: NULL: it does not run
+ */
 struct admission_unit {
 	struct policy policy;
+	struct promises hidden;
 	const struct cgroup *cgroup;
 };
 

@@ -135,16 +135,13 @@ static int add_units(const struct admission_base *base,
 	return err;
 }
 
-int promised_sum(const struct admission_base *base, const struct capacities *l,
-		 const struct proposed *proposed, size_t n,
-		 struct promised **ret)
+/* The declared capacities and their devices, without a sum; NULL: no memory. */
+static struct promised *find_declared(const struct admission_base *base,
+				      const struct capacities *l)
 {
-	_cleanup_free_ struct promised *sums = calloc(l->n + 1, sizeof(*sums));
-	int err;
+	struct promised *sums = calloc(l->n + 1, sizeof(*sums));
 
-	if (!sums)
-		return -ENOMEM;
-	for (size_t i = 0; i < l->n; i++) {
+	for (size_t i = 0; i < l->n && sums; i++) {
 		struct device *d = NULL;
 
 		sums[i].capacity = &l->items[i];
@@ -153,6 +150,18 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
 					      l->items[i].path, &d))
 			sums[i].device = d;
 	}
+	return sums;
+}
+
+int promised_sum(const struct admission_base *base, const struct capacities *l,
+		 const struct proposed *proposed, size_t n,
+		 struct promised **ret)
+{
+	_cleanup_free_ struct promised *sums = find_declared(base, l);
+	int err;
+
+	if (!sums)
+		return -ENOMEM;
 	err = l->n ? add_units(base, proposed, n, sums, l->n) : 0;
 	for (size_t i = 0; i < n && l->n && !err; i++)
 		if (!is_among(proposed, i, proposed[i].unit))
@@ -162,5 +171,58 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
 				       &proposed[i], sums, l->n);
 	if (!err)
 		*ret = TAKE_PTR(sums);
+	return err;
+}
+
+/* ---- proposed policies ---- */
+
+static int judge(struct admission *a, const struct promised *sum,
+		 enum promise_key k)
+{
+	_cleanup_free_ char *all = value_format_size(sum->capacity->rate[k]);
+	_cleanup_free_ char *promised = value_format_size(sum->rate[k]);
+
+	if (!all || !promised)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->n_devices; i++) {
+		struct admitted *on = &a->devices[i];
+		char *reason;
+
+		if (on->device != sum->device || on->fit == FIT_DOES_NOT)
+			continue;
+		reason = asprintf_or_null(
+			"%s: %s can promise %s, and %s would be promised. "
+			"Lower a floor, or change Device= in sutrod.conf",
+			promise_info(k)->name, sum->capacity->path, all,
+			promised);
+		if (!reason)
+			return -ENOMEM;
+		free(on->reason);
+		on->reason = reason;
+		on->fit = a->fit = FIT_DOES_NOT;
+	}
+	return 0;
+}
+
+int promised_judge(struct admission *a, const struct capacities *l)
+{
+	_cleanup_free_ struct promised *sums = find_declared(a->base, l);
+	int err = sums ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < a->n_units && l->n && !err; i++) {
+		const struct admission_unit *u = a->units[i];
+
+		if (u->policy.promises.n || u->hidden.n)
+			err = add_unit(a->base, u->cgroup,
+				       &(struct proposed){ u->policy.subject,
+							   &u->policy.promises,
+							   &u->hidden },
+				       sums, l->n);
+	}
+	for (size_t i = 0; i < l->n && !err; i++)
+		for (enum promise_key k = 0; k < CAPACITY_KEYS && !err; k++)
+			if (sums[i].device && l->items[i].rate[k] &&
+			    sums[i].rate[k] > l->items[i].rate[k])
+				err = judge(a, &sums[i], k);
 	return err;
 }

@@ -35,4 +35,7 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
 		 const struct proposed *proposed, size_t n,
 		 struct promised **ret);
 
+/** promised_judge() - judge the devices of @a by their declared capacities, too */
+int promised_judge(struct admission *a, const struct capacities *l);
+
 #endif

@@ -94,17 +94,10 @@ int dropins_list(char *const *dirs, const char *folder, const char *suffix,
 	return 0;
 }
 
-int dropins_put(struct dropins *l, const char *name, const char *path)
+int dropins_append(struct dropins *l, const char *name, const char *path)
 {
 	struct dropin *grown, d = { strdup(name), strdup(path) };
 
-	for (size_t i = 0; i < l->n && d.name && d.path; i++)
-		if (streq(l->items[i].name, name)) {
-			free(l->items[i].path);
-			l->items[i].path = d.path;
-			free(d.name);
-			return 0;
-		}
 	grown = d.name && d.path
 			? reallocarray(l->items, l->n + 1, sizeof(*grown))
 			: NULL;
@@ -115,8 +108,27 @@ int dropins_put(struct dropins *l, const char *name, const char *path)
 	}
 	l->items = grown;
 	grown[l->n++] = d;
-	qsort(l->items, l->n, sizeof(*l->items), by_name);
 	return 0;
+}
+
+int dropins_put(struct dropins *l, const char *name, const char *path)
+{
+	int err;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (streq(l->items[i].name, name)) {
+			char *copy = strdup(path);
+
+			if (!copy)
+				return -ENOMEM;
+			free(l->items[i].path);
+			l->items[i].path = copy;
+			return 0;
+		}
+	err = dropins_append(l, name, path);
+	if (!err)
+		qsort(l->items, l->n, sizeof(*l->items), by_name);
+	return err;
 }
 
 void dropins_done(struct dropins *l)

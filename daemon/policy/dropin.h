@@ -27,6 +27,9 @@ struct dropins {
 int dropins_list(char *const *dirs, const char *folder, const char *suffix,
 		 struct dropins *ret);
 
+/** dropins_append() - add a file at the end, whose name is not in the list */
+int dropins_append(struct dropins *l, const char *name, const char *path);
+
 /** dropins_put() - add @path, or replace the file of the same @name by it */
 int dropins_put(struct dropins *l, const char *name, const char *path);
 

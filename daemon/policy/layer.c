@@ -51,6 +51,18 @@ int layer_give(struct layer *l, const char *text)
 	return f->given ? 0 : -ENOMEM;
 }
 
+int layer_freeze(struct layer *l, const struct layer *present)
+{
+	struct policyfile *f = &l->files[l->n_files - 1];
+
+	for (size_t i = 0; present && i < present->n_files; i++)
+		if (streq(present->files[i].path, f->path)) {
+			f->frozen = true;
+			return policyfile_copy(f, &present->files[i]);
+		}
+	return 0;
+}
+
 /* A unit has drop-ins in several folders (db.service.d, service.d) that may have
  * the same name; their paths distinguish them.
  */
@@ -110,6 +122,8 @@ int layer_read(struct layer *l, struct layer *before, char ***new_errors)
 	for (size_t i = 0; i < l->n_files && !err; i++) {
 		struct policyfile *f = &l->files[i];
 
+		if (f->frozen)
+			continue;
 		if (!f->good)
 			inherit(f, before);
 		err = policyfile_read(f, new_errors);
@@ -209,6 +223,34 @@ void layers_done(struct layers *l)
 	*l = (struct layers){};
 }
 
+int layers_list(const struct layers *l, const char *suffix,
+		struct dropins *found)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < l->n && !err; i++) {
+		_cleanup_free_ char *name = NULL;
+
+		name = asprintf_or_null("%s%s", l->items[i].name, suffix);
+		err = name ? dropins_append(found, name,
+					    l->items[i].files[0].path)
+			   : -ENOMEM;
+	}
+	return err;
+}
+
+int layer_list_dropins(const struct layer *present, struct dropins *found)
+{
+	int err = 0;
+
+	for (size_t i = 1; i < present->n_files && !err; i++) {
+		const char *path = present->files[i].path;
+		const char *slash = strrchr(path, '/');
+
+		err = dropins_append(found, slash ? slash + 1 : path, path);
+	}
+	return err;
+}
 int layers_errors(const struct layers *l, char ***errors)
 {
 	int err = 0;

@@ -2,6 +2,7 @@
 #ifndef SUTRO_LAYER_H
 #define SUTRO_LAYER_H
 
+#include "policy/dropin.h"
 #include "policy/policyfile.h"
 
 /**
@@ -35,6 +36,12 @@ int layer_add_file(struct layer *l, const char *path,
 int layer_give(struct layer *l, const char *text);
 
 /**
+ * layer_freeze() - copy the file that was added last from @present, where it is; it is then not read
+ * @present: may be NULL
+ */
+int layer_freeze(struct layer *l, const struct layer *present);
+
+/**
  * layer_read() - read all files and merge their settings
  * @before: the layer as it was; the last good version of a file of the same name is
  *	taken from there, unless the file has one; may be NULL
@@ -55,6 +62,13 @@ int layers_put(struct layers *l, struct layer *layer);
 
 void layers_remove(struct layers *l, const char *name);
 void layers_done(struct layers *l);
+
+/** layers_list() - append the first file of each layer, by the name of the layer with a suffix */
+int layers_list(const struct layers *l, const char *suffix,
+		struct dropins *found);
+
+/** layer_list_dropins() - append the files after the first one */
+int layer_list_dropins(const struct layer *l, struct dropins *found);
 
 /** layers_errors() - add the mistakes of all files */
 int layers_errors(const struct layers *l, char ***errors);

@@ -83,13 +83,17 @@ void stated_done(struct stated *s)
 
 /* ---- reading ---- */
 
+/* @present: in a catalogue that is proposed the layer in force, whose files are not read again */
 static int add_file(const struct policies *p, struct layer *layer,
-		    const char *path, enum policyfile_kind kind)
+		    const struct layer *present, const char *path,
+		    enum policyfile_kind kind)
 {
 	const char *text = proposals_text(&p->proposals, path);
 	int err = layer_add_file(layer, path, kind);
 
-	return err || !text ? err : layer_give(layer, text);
+	if (err)
+		return err;
+	return text ? layer_give(layer, text) : layer_freeze(layer, present);
 }
 
 /* Takes over *name. */
@@ -106,7 +110,7 @@ static int put_layer(struct layers *l, struct layer *layer, char *name,
 }
 
 static int add_dropins(const struct policies *p, struct layer *layer,
-		       const char *name)
+		       const struct layer *present, const char *name)
 {
 	_cleanup_free_ char *folder = asprintf_or_null("%s.d", name);
 	struct dropins found = {};
@@ -114,12 +118,14 @@ static int add_dropins(const struct policies *p, struct layer *layer,
 
 	if (!folder)
 		return -ENOMEM;
-	err = dropins_list(p->roots->policy_dirs, folder, ".conf", &found);
+	err = present ? layer_list_dropins(present, &found)
+		      : dropins_list(p->roots->policy_dirs, folder, ".conf",
+				     &found);
 	if (!err)
 		err = proposals_put(&p->proposals, POLICYFILE_DROPIN, folder,
 				    &found);
 	for (size_t i = 0; i < found.n && !err; i++)
-		err = add_file(p, layer, found.items[i].path,
+		err = add_file(p, layer, present, found.items[i].path,
 			       POLICYFILE_DROPIN);
 	dropins_done(&found);
 	return err;
@@ -127,20 +133,25 @@ static int add_dropins(const struct policies *p, struct layer *layer,
 
 static int load_files(struct policies *p, char ***new_errors)
 {
+	struct dropins found = {};
 	struct layers l = {};
-	struct dropins found;
 	int err;
 
-	err = dropins_list(p->roots->policy_dirs, "", ".policy", &found);
+	err = p->base ? layers_list(&p->base->files, "", &found)
+		      : dropins_list(p->roots->policy_dirs, "", ".policy",
+				     &found);
 	if (err)
 		return err;
 	err = proposals_put(&p->proposals, POLICYFILE_POLICY, "", &found);
 	for (size_t i = 0; i < found.n && !err; i++) {
 		const struct dropin *d = &found.items[i];
+		const struct layer *present =
+			p->base ? layers_find(&p->base->files, d->name) : NULL;
 		struct layer layer = {};
 
-		err = add_file(p, &layer, d->path, POLICYFILE_POLICY) ?:
-		      add_dropins(p, &layer, d->name) ?:
+		err = add_file(p, &layer, present, d->path,
+			       POLICYFILE_POLICY) ?:
+		      add_dropins(p, &layer, present, d->name) ?:
 		      put_layer(&l, &layer, strdup(d->name), &p->files,
 				new_errors);
 		layer_done(&layer);
@@ -151,15 +162,24 @@ static int load_files(struct policies *p, char ***new_errors)
 	return err;
 }
 
+static const struct layer *present_control(const struct policies *p,
+					   enum policy_lifetime lifetime,
+					   const char *name)
+{
+	return p->base ? layers_find(&p->base->control[lifetime], name) : NULL;
+}
+
 static int load_control(struct policies *p, enum policy_lifetime lifetime,
 			char ***new_errors)
 {
 	char *dirs[] = { (char *)controlfile_dir(p->roots, lifetime), NULL };
 	struct layers l = {};
-	struct dropins found;
+	struct dropins found = {};
 	int err;
 
-	err = dropins_list(dirs, "", ".policy", &found);
+	err = p->base ? layers_list(&p->base->control[lifetime], ".policy",
+				    &found)
+		      : dropins_list(dirs, "", ".policy", &found);
 	if (err)
 		return err;
 	/* Proposed files of other folders are persistent ones. */
@@ -167,13 +187,16 @@ static int load_control(struct policies *p, enum policy_lifetime lifetime,
 			    lifetime == POLICY_RUNTIME ? dirs[0] : "", &found);
 	for (size_t i = 0; i < found.n && !err; i++) {
 		const struct dropin *d = &found.items[i];
+		_cleanup_free_ char *name = NULL;
 		struct layer layer = {};
 
-		err = add_file(p, &layer, d->path, POLICYFILE_CONTROL)
-			      ?: put_layer(&l, &layer,
-					   strndup(d->name,
-						   strlen(d->name) -
-							   strlen(".policy")),
+		name = strndup(d->name, strlen(d->name) - strlen(".policy"));
+		err = name ? add_file(p, &layer,
+				      present_control(p, lifetime, name),
+				      d->path, POLICYFILE_CONTROL)
+			   : -ENOMEM;
+		err = err
+			      ?: put_layer(&l, &layer, TAKE_PTR(name),
 					   &p->control[lifetime], new_errors);
 		layer_done(&layer);
 	}
@@ -301,7 +324,8 @@ static int propose_own(struct policies *p, const char *unit, char ***errors)
 	int err = 0;
 
 	for (size_t i = 0; own && i < own->n_files && !err; i++)
-		err = add_file(p, &layer, own->files[i].path, POLICYFILE_UNIT);
+		err = add_file(p, &layer, own, own->files[i].path,
+			       POLICYFILE_UNIT);
 	for (size_t i = 0; i < p->proposals.n && !err; i++) {
 		const char *path = p->proposals.items[i].path;
 		_cleanup_free_ char *of = proposal_unit(path);
@@ -313,7 +337,7 @@ static int propose_own(struct policies *p, const char *unit, char ***errors)
 			err = -ENOMEM;
 		else if (policyfile_kind_of(path) == POLICYFILE_UNIT &&
 			 streq(of, unit) && !known)
-			err = add_file(p, &layer, path, POLICYFILE_UNIT);
+			err = add_file(p, &layer, NULL, path, POLICYFILE_UNIT);
 	}
 	err = err ?: put_layer(&p->own, &layer, strdup(unit), &p->own, errors);
 	layer_done(&layer);
@@ -366,14 +390,6 @@ int policies_propose(const struct policies *base, const struct proposals *l,
 	return err;
 }
 
-static bool is_proposed(const struct layer *l)
-{
-	for (size_t i = 0; i < l->n_files; i++)
-		if (l->files[i].given)
-			return true;
-	return false;
-}
-
 static int add_name(char ***names, const char *name)
 {
 	if (!(unit_name_is_valid(name) || cgroup_path_is_valid(name)) ||
@@ -392,28 +408,6 @@ static int add_covered(const struct match *m, char *const *words, char ***names)
 	return err;
 }
 
-int policies_named(const struct policies *p, char ***names)
-{
-	const struct layers *named[] = { &p->own,
-					 &p->control[POLICY_PERSISTENT],
-					 &p->control[POLICY_RUNTIME] };
-	int err = 0;
-
-	for (size_t i = 0; i < p->files.n && !err; i++) {
-		const struct layer *l = &p->files.items[i];
-
-		if (is_proposed(l))
-			err = add_covered(&l->match, l->match.units, names)
-				      ?: add_covered(&l->match,
-						     l->match.cgroups, names);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(named); i++)
-		for (size_t j = 0; j < named[i]->n && !err; j++)
-			if (is_proposed(&named[i]->items[j]))
-				err = add_name(names, named[i]->items[j].name);
-	return err;
-}
-
 int policies_controlled(const struct policies *p, char ***names)
 {
 	int err = 0;
@@ -427,6 +421,30 @@ int policies_controlled(const struct policies *p, char ***names)
 						     l->match.cgroups, names);
 		}
 	return err;
+}
+
+static int add_names(const struct layers *l, char ***names)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < l->n && !err; i++)
+		err = add_name(names, l->items[i].name);
+	return err;
+}
+
+int policies_named(const struct policies *p, char ***names)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->files.n && !err; i++) {
+		const struct match *m = &p->files.items[i].match;
+
+		err = add_covered(m, m->units, names)
+			      ?: add_covered(m, m->cgroups, names);
+	}
+	err = err ?: policies_controlled(p, names);
+	err = err ?: add_names(&p->own, names);
+	return err || !p->base ? err : add_names(&p->base->own, names);
 }
 
 static void each_path(const struct layers *l, paths_fn *fn, void *userdata)

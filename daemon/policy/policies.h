@@ -47,18 +47,18 @@ int policies_load(struct policies *p, char ***new_errors);
 
 /**
  * policies_propose() - the catalogue that @base would be with other files
- * @base: has the units' own files that are not proposed; must outlive it
+ * @base: has the files that are not proposed, as they are in force; must outlive it
  * @l: *.policy files take the place of those with their names, drop-ins and unit files
  *	that of those with their paths; used up to the return
  * @ret_error: on -EINVAL and -EBADMSG a sentence, to be freed
  *
- * Return: 0; -EINVAL: a path that names no unit; -EBADMSG: a file has mistakes, be it a
- * proposed one or another; -ENOMEM.
+ * Return: 0; -EINVAL: a path that names no unit; -EBADMSG: a proposed file has mistakes;
+ * -ENOMEM.
  */
 int policies_propose(const struct policies *base, const struct proposals *l,
 		     struct policies **ret, char **ret_error);
 
-/** policies_named() - add the units and cgroups that proposals name without a glob, each once */
+/** policies_named() - add the units and cgroups that files name without a glob, each once */
 int policies_named(const struct policies *p, char ***names);
 
 /** policies_controlled() - add the units and cgroups with settings made at run time, each once */

@@ -355,9 +355,11 @@ int policyfile_read(struct policyfile *f, char ***new_errors)
 
 int policyfile_copy(struct policyfile *f, const struct policyfile *from)
 {
+	bool frozen = f->frozen;
 	int err;
 
 	policyfile_clear(f);
+	f->frozen = frozen;
 	err = match_append(&f->match, &from->match);
 	for (size_t i = 0; i < from->promises.n && !err; i++)
 		err = promises_add(&f->promises, &from->promises.items[i]);

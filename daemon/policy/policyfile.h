@@ -31,6 +31,7 @@ enum policyfile_kind policyfile_kind_of(const char *path);
  * @match: values of Unit= and Cgroup=
  * @promises: assignments in their order, with resets
  * @given: a text that is taken for the file's; NULL: the file is read
+ * @frozen: it is not read: its content is a copy of that in force
  * @mask: it is empty or a link to /dev/null, and hides others of its name
  * @good: it was ever read without a mistake
  * @errors: the mistakes it has now, sentences; then the rest is from before
@@ -39,6 +40,7 @@ struct policyfile {
 	char *path;
 	enum policyfile_kind kind;
 	char *given;
+	bool frozen;
 	struct match match;
 	struct promises promises;
 	bool mask;

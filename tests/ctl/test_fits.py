@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from conftest import sutroctl
+from conftest import CONF, sutroctl
 from sutro import values
 from sutro.errors import UsageError
 from test_sutroctl import GOLDEN
@@ -57,3 +57,15 @@ def test_text(promised):
 def test_fits_without_a_daemon_or_a_file(bus, file):
     run = sutroctl("policy", "check", "--fits", *file)
     assert run.status == 2 and run.err
+
+
+def test_fits_is_what_set_accepts(sutrod, tmp_path):
+    """On a device with a declared capacity."""
+    sutrod.machine.write(CONF, "[Capacity]\nDevice=/srv read=30M\nAdmission=refuse\n")
+    sutrod.call("Reload")
+    file = tmp_path / "60-new.policy"
+    file.write_text("[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin=/srv 40M\n")
+    run = sutroctl("policy", "check", "--fits", str(file))
+    text = "ReadBandwidthMin: /srv can promise 30M, and 40M would be promised"
+    assert run.status == 1 and text in " ".join(run.out.split())
+    assert sutroctl("policy", "set", "db", "ReadBandwidthMin=/srv 40M").status == 1

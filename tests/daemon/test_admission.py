@@ -94,5 +94,86 @@ def test_files_that_are_proposed(machine: Machine, systemd: Systemd, sutrod: Sut
         assert name == "BadPolicy" and message in sentence
     sutrod.bus.allow(False)
     assert "AccessDenied" in sutrod.error("CheckPolicies", dbus.Array([("/a.policy", "")]))[0]
-    machine.write(NEW, "[Match\n")
-    assert f'{root}{NEW}:1: "[Match"' in sutrod.error("CheckPolicies", dbus.Array([], "(ss)"))[1]
+
+
+def test_files_in_force(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Those that are not proposed count as they are in force, and are not read again."""
+    dropin, own = f"{NEW}.d/a.conf", "/etc/systemd/system/db.service"
+    half, other = "ReadBandwidthMin=/dev/sda 50%\n", "/etc/sutro/policy.d/60-other.policy"
+    proposed = (f"{machine.root}{other}", policy("x.service", half))
+    control = "/run/sutro/policy.control/web.service.policy"
+    files = {NEW: policy("web.service"), dropin: f"[X-Sutro]\n{half}"}
+    files |= {own: f"[X-Sutro]\n{half}", control: policy("web.service", "ReadIOPSMin=/dev/sda 10%")}
+    for file, text in files.items():
+        machine.write(file, text)
+    systemd.start("web.service")
+    systemd.start("db.service", fragment=own)
+    sutrod.start()
+    before = fits(sutrod)
+    assert before[0] == "does-not-fit" and len(before[1][0]["floors"]) == 3
+    for text in ("[X-Sutro]\nReadBandwidthMin=/dev/sda 50Q\n", "nonsense", ""):
+        for file in files:
+            machine.write(file, text)
+        assert fits(sutrod) == before
+        assert len(fits(sutrod, proposed)[1][0]["floors"]) == 4
+    for file in files:
+        machine.at(file).unlink()
+    assert fits(sutrod) == before
+    # After a mistake the last good version is in force.
+    for file in (NEW, own):
+        machine.write(file, "[X-Sutro\n[X-Sutro]\nClass=x\n")
+    sutrod.call("ReloadPolicies")
+    sutrod.settle()
+    floors = fits(sutrod)[1][0]["floors"]
+    assert [floor["unit"] for floor in floors] == ["db.service"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "counts"),
+    [
+        (NEW, policy("x.service", "ReadBandwidthMin=/dev/sda 60%"), True),
+        (NEW, policy("x*.service", "ReadBandwidthMin=/dev/sda 60%"), False),
+        (NEW, policy("x.service\nUnit=\nUnit=y*.service", "ReadBandwidthMin=/dev/sda 60%"), False),
+        (
+            "/run/sutro/policy.control/x.service.policy",
+            policy("x.service", "ReadBandwidthMin=/dev/sda 60%"),
+            True,
+        ),
+    ],
+)
+def test_files_in_force_about_units_that_do_not_run(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, file: str, text: str, counts: bool
+) -> None:
+    machine.write(file, text)
+    systemd.start("web.service")
+    sutrod.start()
+    assert fits(sutrod)[0] == "fits"
+    web = ("/etc/sutro/policy.d/70-web.policy", policy("web.service", "ReadIOPSMin=/dev/sda 60%"))
+    assert fits(sutrod, web)[0] == ("does-not-fit" if counts else "fits")
+
+
+@pytest.mark.parametrize("admission", ["warn", "refuse"])
+def test_declared_capacity(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, admission: str
+) -> None:
+    """The sum of a key, with settings that one at run time hides; SetPolicy refuses the same."""
+    capacity = f"[Capacity]\nDevice=/dev/sda read=30M write=50M\nAdmission={admission}\n"
+    machine.write("/etc/sutro/sutrod.conf", capacity)
+    machine.write(NEW, policy("db.service", "ReadBandwidthMin=/dev/sda 20M"))
+    for unit in ("db.service", "web.service"):
+        systemd.start(unit)
+    sutrod.start()
+    lowered = dbus.Array([("ReadBandwidthMin", "/dev/sda 1M")], signature="(ss)")
+    sutrod.call("SetPolicy", "db.service", lowered, "runtime")
+    sutrod.settle()
+    for unit in ("web.service", "x.service"):
+        for floor, is_refused in (("10M", False), ("11M", True), ("34%", True)):
+            key, value = "ReadBandwidthMin", f"/dev/sda {floor}"
+            verdict, devices = fits(sutrod, ("/a.policy", policy(unit, f"{key}={value}")))
+            (disk,) = devices
+            assert (verdict == "does-not-fit") == is_refused, disk
+            expected = "ReadBandwidthMin: /dev/sda can promise 30M, and 3"
+            assert str(disk["reason"]).startswith(expected) == is_refused
+            if is_refused and admission == "refuse":
+                pairs = dbus.Array([(key, value)], signature="(ss)")
+                assert sutrod.error("SetPolicy", unit, pairs, "runtime")[0] == "Overcommitted"
