@@ -104,13 +104,24 @@ async def check(client: Client | None, args: argparse.Namespace) -> Answer:
 async def show(client: Client, args: argparse.Namespace) -> Answer:
     """Settings of a unit or cgroup, or of all of them: key, value, source, and those in force."""
     if args.unit:
-        answer = await shown(client, [args.unit])
-        if not answer.data["units"][0]["policy"]:
-            await must_be_known(client, args.unit)
-        return answer
+        return await shown_one(client, args.unit)
     followed = await client.units() + await client.promises()
     answer = await shown(client, sorted({unit["unit"] or unit["cgroup"] for unit in followed}))
     answer.data["units"] = [unit for unit in answer.data["units"] if unit["policy"]]
+    return answer
+
+
+async def shown_one(client: Client, unit: str, is_new: bool = False) -> Answer:
+    """The settings of a unit or cgroup; NoSuchUnit for one without any that is not there.
+
+    The note is about a unit that does not run: the daemon has not read its own files.
+    """
+    answer = await shown(client, [unit])
+    if not answer.data["units"][0]["policy"] and not is_new:
+        await must_be_known(client, unit)
+    settings = {} if unit.startswith("/") else await client.unit_settings(unit)
+    if settings and settings["load_state"] == "loaded" and not settings["active"]:
+        answer.data["note"] = f"{unit} is not active: its section [X-Sutro] is read when it starts"
     return answer
 
 
@@ -119,7 +130,7 @@ async def shown(client: Client, names: list[str]) -> Answer:
     properties = await client.properties()
     every = await asyncio.gather(*map(client.policy, names))
     found = [{"unit": n, "policy": entries} for n, entries in zip(names, every, strict=True)]
-    return Answer({"units": found} | mistakes_in(properties))
+    return Answer({"units": found, "note": ""} | mistakes_in(properties))
 
 
 # set, reset, reload

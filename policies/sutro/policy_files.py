@@ -153,4 +153,4 @@ async def edit(client: Client, args: argparse.Namespace) -> Answer:
     except SutroError as error:
         error.message = f"{file} is written, but not in force: {error.message}"
         raise
-    return await policy.shown(client, [args.unit])
+    return await policy.shown_one(client, args.unit, is_new=True)

@@ -177,7 +177,7 @@ def _settings(out: Output, entries: list[Dict]) -> None:
 
 def policy(out: Output, data: Dict) -> None:
     """The settings of each unit; a star marks those in force."""
-    if not any(unit["policy"] for unit in data["units"]):
+    if not data["note"] and not any(unit["policy"] for unit in data["units"]):
         out.print("No policy is set. Set one: sutroctl policy set UNIT KEY=VALUE")
     for unit in data["units"]:
         if unit["policy"]:
@@ -185,6 +185,8 @@ def policy(out: Output, data: Dict) -> None:
             _settings(out, unit["policy"])
     if any(unit["policy"] for unit in data["units"]):
         out.hint("* in force")
+    if data["note"]:
+        out.print(data["note"])
     mistakes(out, data)
 
 
@@ -247,7 +249,7 @@ def policy_reload(out: Output, data: Dict) -> None:
     """Mistakes in the files, or a line if there are none."""
     mistakes(out, data)
     if not data["policy_errors"]:
-        out.print("All policies were read again.")
+        out.print("All policy files were read again, and the sections [X-Sutro] of units that run.")
 
 
 # plot

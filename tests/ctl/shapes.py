@@ -71,7 +71,7 @@ TOP = [
     | {"fails": bool, "lines": [LINE], "leaves": [{"leaf": str, "share": float, "weight": int}]}
 ]
 SAID = [{"key": str, "value": str, "source": str, "in_force": bool}]
-POLICY = {"units": [{"unit": str, "policy": SAID}]} | MISTAKES
+POLICY = {"units": [{"unit": str, "policy": SAID}], "note": str} | MISTAKES
 POLICY_SET = each(str, "unit lifetime note") | {
     "said": [{"key": str, "value": str}],
     "policy": SAID,

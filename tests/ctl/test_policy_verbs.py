@@ -94,6 +94,24 @@ def test_policy_files_with_mistakes(machine, sutrod):
     assert sutroctl("policy", "show", "--json").json()["policy_errors"] == [other]
 
 
+def test_policy_of_a_unit_that_does_not_run(machine, systemd, sutrod):
+    """The daemon reads its own files when it starts; until then a note has that."""
+    file = "/etc/systemd/system/night.service"
+    machine.write(file, "[X-Sutro]\nWeight=7\n")
+    systemd.unit("night.service", "", active=False, fragment=file)
+    assert "of units that run" in sutroctl("policy", "reload").out
+    note = "night.service is not active: its section [X-Sutro] is read when it starts"
+    assert sutroctl("policy", "show", "night").out == note + "\n"
+    sutroctl("policy", "set", "night", "Class=idle", "--runtime")
+    data = sutroctl("policy", "show", "night", "--json").json()
+    fits(data, POLICY)
+    assert data["note"] == note
+    systemd.control.RemoveObject(systemd.object_path("night.service"))
+    systemd.start("night.service", fragment=file)
+    sutrod.until(lambda: "Weight" in sutroctl("policy", "show", "night").out)
+    assert sutroctl("policy", "show", "night", "--json").json()["note"] == ""
+
+
 @pytest.mark.parametrize(
     ("weight", "args", "unit"),
     [
