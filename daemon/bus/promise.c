@@ -11,16 +11,18 @@
 
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "control/cause.h"
 #include "control/ceiling.h"
 #include "control/plant.h"
 #include "policy/policy.h"
 #include "policy/unit-cgroup.h"
 
-/* States that only the bus has: of a promise whose path leads to no device, and of a limit,
- * which is written and not controlled.
+/* States that only the bus has: of a promise whose path leads to no device, and of a limit, which
+ * is written and not controlled, or was refused by the kernel.
  */
 #define STATE_UNRESOLVED "unresolved"
 #define STATE_STATED "stated"
+#define STATE_REFUSED "refused"
 
 static int append_leaf(struct bus *b, sd_bus_message *r,
 		       const struct governed *f, const struct device *leaf)
@@ -84,9 +86,30 @@ static bool is_impossible(const struct promise *p)
 	       device_hidden_leaf(p->device);
 }
 
+/* A limit of a cgroup without the io controller is in no file. */
+static bool is_unobserved(const struct cgroup *c, const struct promise *p)
+{
+	return p->device && !is_impossible(p) && !evidence_has_io(c);
+}
+
+static const struct cgrefusal *refusal_of(const struct cgroup *c,
+					  const struct promise *p)
+{
+	return promise_info(p->key)->kind == PROMISE_KIND_CEILING
+		       ? ceiling_refusal(c, p)
+		       : NULL;
+}
+
+static char *unaccounted_cause(const struct cgroup *c)
+{
+	_cleanup_(text_freep) struct text t = {};
+
+	return cause_explain_unaccounted(c, &t) < 0 ? NULL : TAKE_PTR(t.p);
+}
+
 static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 {
-	const struct cgrefusal *r = NULL;
+	const struct cgrefusal *r;
 
 	if (is_impossible(p))
 		return actuator_hidden_cause(device_hidden_leaf(p->device));
@@ -96,17 +119,21 @@ static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 				      : "the path is on no block device; "
 					"correct the path, or mount its "
 					"file system");
-	if (promise_info(p->key)->kind == PROMISE_KIND_CEILING)
-		r = ceiling_refusal(c, p);
+	if (is_unobserved(c, p))
+		return unaccounted_cause(c);
+	r = refusal_of(c, p);
 	return r ? cgrefusal_text(r) : strdup("");
 }
 
-static const char *ungoverned_state(const struct promise *p)
+static const char *ungoverned_state(const struct cgroup *c,
+				    const struct promise *p)
 {
 	if (is_impossible(p))
 		return control_state_to_string(CONTROL_UNWEIGHTED);
+	if (is_unobserved(c, p))
+		return control_state_to_string(CONTROL_UNOBSERVED);
 	if (p->device)
-		return STATE_STATED;
+		return refusal_of(c, p) ? STATE_REFUSED : STATE_STATED;
 	return promise_is_any(p) ? control_state_to_string(CONTROL_IDLE)
 				 : STATE_UNRESOLVED;
 }
@@ -120,7 +147,7 @@ static int append_ungoverned(sd_bus_message *r, const struct cgroup *c,
 	if (!cause)
 		return -ENOMEM;
 	err = sd_bus_message_append(r, "{sv}{sv}{sv}{sv}{sv}{sv}", "state", "s",
-				    ungoverned_state(p), "cause", "s", cause,
+				    ungoverned_state(c, p), "cause", "s", cause,
 				    "got", "t", (uint64_t)0, "granted", "d",
 				    1.0, "gain", "d", 1.0, "amplification", "d",
 				    0.0);
@@ -193,7 +220,7 @@ static int append_state(struct bus *b, sd_bus_message *r,
 		c->origin == CGROUP_UNIT ? c->policy->subject : "", c->shown,
 		promise_info(p->key)->name, p->path,
 		p->device ? p->device->node : "",
-		f ? control_state_to_string(f->state) : ungoverned_state(p),
+		f ? control_state_to_string(f->state) : ungoverned_state(c, p),
 		f && f->part ? f->floor : p->value,
 		f ? (uint64_t)llround(f->got) : 0,
 		in_plant ? in_plant->phi : 1.0);

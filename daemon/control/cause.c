@@ -237,9 +237,9 @@ bool evidence_has_io(const struct cgroup *c)
 	return false;
 }
 
-static int explain_unaccounted(const struct governed *f, struct text *t)
+int cause_explain_unaccounted(const struct cgroup *c, struct text *t)
 {
-	const char *subject = f->cgroup->policy->subject;
+	const char *subject = c->policy->subject;
 	int err;
 
 	err = text_add(t,
@@ -260,7 +260,7 @@ static int explain_unobserved(const struct evidence *e,
 {
 	/* A floor has no other cause, also if the controller was enabled a moment ago. */
 	if (!f->target || !evidence_has_io(f->cgroup))
-		return explain_unaccounted(f, t);
+		return cause_explain_unaccounted(f->cgroup, t);
 	return text_add(t,
 			"latencies of %s are measured by BPF only, which is "
 			"not available: %s; see \"Latency targets\" in "

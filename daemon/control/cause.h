@@ -22,6 +22,9 @@ bool state_is_broken(enum control_state state);
  */
 bool evidence_has_io(const struct cgroup *c);
 
+/** cause_explain_unaccounted() - add that evidence_has_io() is false for a cgroup, and what to do */
+int cause_explain_unaccounted(const struct cgroup *c, struct text *t);
+
 /** evidence_full_queue() - a device without weights whose slots are taken, at or below a device
  *
  * Without weights, a loop device serves its few slots first come, first served. While

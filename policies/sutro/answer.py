@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from . import reach, units, values
@@ -111,6 +112,21 @@ def mistakes_in(properties: Dict) -> Dict:
         "policy_errors": properties.get("PolicyErrors", []),
         "mistaken_files": [{"file": file, "last_good": last_good} for file, last_good in files],
     }
+
+
+async def without_io(client: Client, unit: str, is_here: bool) -> str:
+    """A note if the io controller is not enabled for a unit or cgroup, "" if it is.
+
+    A cgroup of another machine is not looked up.
+    """
+    cgroup = await client.control_group(unit) if is_here else ""
+    try:
+        names = Path(f"{reach.ROOT}/sys/fs/cgroup{cgroup}/cgroup.controllers").read_text()
+    except OSError:  # it is gone
+        return ""
+    if not cgroup or "io" in names.split():
+        return ""
+    return f"the settings have no effect, because {units.without_io(unit)}"
 
 
 async def promises_if_known(client: Client) -> list[Dict] | None:

@@ -19,6 +19,7 @@ from .answer import (
     must_be_known,
     show_answer,
     wants_json,
+    without_io,
 )
 from .client import Client
 from .errors import BadPolicy, OutOfReach, SutroError, UsageError
@@ -183,14 +184,16 @@ def _contradictions(entries: list[Dict]) -> list[str]:
 async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[str, str]]) -> Dict:
     """The settings in force after a change, with a note.
 
-    The note is about a unit or cgroup that does not exist yet, a class without a leaf that has
-    classes, floors above a limit of the unit, and those beyond a declared capacity.
+    The note is about a unit or cgroup that does not exist yet or has no io controller, a class
+    without a leaf that has classes, floors above a limit of the unit, and those beyond a declared
+    capacity.
     """
     notes, unit = [], args.unit
     entries = await client.policy(unit)
     keys = {key for key, value in pairs if value}
-    if keys and (note := await awaited(client, unit, not args.host)):
-        notes.append(note)
+    if keys:
+        note = await awaited(client, unit, not args.host)
+        notes += filter(None, [note or await without_io(client, unit, not args.host)])
     if "Class" in keys and not any(d.get("scheduler") == "sutro" for d in await client.devices()):
         notes.append("Class= has no effect until a leaf uses sutro: sutroctl use DEVICE")
     notes += _contradictions(entries)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from . import show_promises
+from . import show_promises, units
 from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent, scheduler, size, used
 from .topology import label
 
@@ -207,17 +207,22 @@ def _grouped(out: Output, title: str, leaves: list[Dict], key: str) -> None:
         out.print(Text.assemble((f"{title:<9}", FAINT), value, (suffix, FAINT)))
 
 
+def _lacks_file(leaf: Dict) -> bool:
+    """Has the unit no file for weights of the leaf, because its io controller is off?"""
+    return leaf["backend"] != "none" and not leaf["file"]
+
+
 def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
     """Print what is wrong with the weights of a unit, and how to mend it."""
-    if any(leaf["backend"] != "none" and not leaf["file"] for leaf in leaves):
-        why = (
-            "neither it nor a unit of the same slice sets one; "
-            f"to change this: sutroctl set {unit} 100"
-        )
-        if unit.startswith("/"):
+    without_file = [leaf for leaf in leaves if _lacks_file(leaf)]
+    if any(leaf["reason"].startswith("Weight=") for leaf in without_file):
+        out.print(f"The weight of {unit} has no effect: {units.without_io(unit)}")
+    elif without_file:
+        why = units.without_io(unit)
+        if not unit.startswith("/"):
             why = (
-                "the io controller is not enabled for it; "
-                "to change this, write +io to cgroup.subtree_control of the cgroups above"
+                "neither it nor a unit of the same slice sets one; "
+                f"to change this: sutroctl set {unit} 100"
             )
         out.print(f"{unit} has no weight of its own: {why}")
     bare = [leaf["leaf"] for leaf in leaves if leaf["backend"] == "none"]
@@ -233,7 +238,10 @@ def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
 
 
 def _class_advice(out: Output, unit: str, class_: str, leaves: list[Dict]) -> None:
-    """Print the leaves on which the class of a unit has no effect, and how to change this."""
+    """Print where the class of a unit has no effect, and how to change this."""
+    if class_ and any(_lacks_file(leaf) for leaf in leaves):
+        out.print(f"Class={class_} of {unit} has no effect: {units.without_io(unit)}")
+        return
     bare = " ".join(leaf["leaf"] for leaf in leaves if leaf["scheduler"] != "sutro")
     if class_ and bare:
         out.print(

@@ -66,6 +66,16 @@ def escaped(path: str) -> str:
     return words.replace("/", "-")
 
 
+def without_io(subject: str) -> str:
+    """Why settings of a unit or a cgroup path have no effect without the io controller, and how to
+    change this.
+    """
+    remedy = f"systemctl set-property {subject} IOAccounting=yes"
+    if subject.startswith("/"):
+        remedy = "write +io to cgroup.subtree_control of the cgroups above"
+    return f"the io controller is not enabled for {subject}; to change this: {remedy}"
+
+
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known units that `name` may have meant, the likeliest first."""
     by_stem: dict[str, list[str]] = {}

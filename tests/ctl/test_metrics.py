@@ -87,6 +87,16 @@ def test_values(promised):
     ]
 
 
+def test_limit_that_the_kernel_refuses_is_broken(machine, sutrod):
+    machine.write("/faults", "io.max fail\n")
+    sutroctl("policy", "set", "--runtime", "web", "ReadBandwidthMax=/srv 5M")
+    sutrod.elapse(3)
+    limit = {"unit": "web.service", "key": "ReadBandwidthMax"}
+    values = metrics()
+    assert value(values, "sutro_promise_broken", **limit) == 1
+    assert value(values, "sutro_promise_state", **limit, state="refused") == 1
+
+
 def test_capacity(declared):
     values = metrics()
     where = {"path": "/srv", "key": "ReadBandwidthMin"}

@@ -12,6 +12,9 @@ from conftest import process, sutroctl
 from shapes import EXPLAIN, EXPLANATION, POLICY, POLICY_CHECK, POLICY_SET, SET, fits
 from sutro import policy
 
+# The cgroup of log.service, whose files the machine does not have.
+LOG = "/sys/fs/cgroup/job.slice/log.service"
+
 
 def test_policy_json(promised, called):
     data = sutroctl("policy", "show", "--json").json()
@@ -61,6 +64,32 @@ def test_class_on_other_leaves(machine, sutrod):
     assert data["note"].startswith("Class= has no effect until a leaf uses sutro")
     sutroctl("policy", "reset", "web")
     assert "Class=" not in sutroctl("explain", "web").out
+
+
+def test_settings_without_io_controller(machine, sutrod):
+    """They have no effect: set has a note with the remedy, and explain names each setting."""
+    machine.write(f"{LOG}/cgroup.controllers", "memory pids\n")
+    remedy = "systemctl set-property log.service IOAccounting=yes"
+    for setting in (
+        "Weight=5",
+        "Class=idle",
+        "ReadBandwidthMax=/srv 1M",
+        "ReadBandwidthMin=/srv 1M",
+    ):
+        data = sutroctl("policy", "set", "--runtime", "log", setting, "--json").json()
+        assert data["note"] == (
+            "the settings have no effect, because the io controller is not enabled for "
+            f"log.service; to change this: {remedy}"
+        ), setting
+    sutrod.elapse(3)
+    text = " ".join(sutroctl("explain", "log", "/dev/hda").out.split())
+    because = f"the io controller is not enabled for log.service; to change this: {remedy}"
+    assert f"The weight of log.service has no effect: {because}" in text
+    assert f"Class=idle of log.service has no effect: {because}" in text
+    assert "has no weight of its own" not in text
+    assert "ReadBandwidthMax=/srv 1M unobserved" in " ".join(sutroctl("explain", "log").out.split())
+    machine.write(f"{LOG}/cgroup.controllers", "io memory pids\n")
+    assert sutroctl("policy", "set", "log", "Weight=5", "--json").json()["note"] == ""
 
 
 def test_policy_files_with_mistakes(machine, sutrod):

@@ -235,7 +235,10 @@ def test_explain_a_cgroup_without_io(machine, daemon):
     machine.at("/sys/fs/cgroup/docker/abc").mkdir(parents=True)
     daemon.start()
     text = " ".join(sutroctl("explain", "/docker/abc", "/dev/sda").out.split())
-    assert "/docker/abc has no weight of its own: the io controller is not enabled for it" in text
+    assert (
+        "/docker/abc has no weight of its own: the io controller is not enabled for /docker/abc"
+        in text
+    )
     assert "write +io to cgroup.subtree_control of the cgroups above" in text
     assert "sutroctl set" not in text
 

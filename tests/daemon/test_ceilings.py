@@ -3,7 +3,7 @@
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import LOGICAL, STRIPE, promise, set_policy
+from plant import LOGICAL, STRIPE, promise, set_policy, state
 
 
 def test_ceiling_target_and_weight_on_any_volume(
@@ -99,6 +99,28 @@ def test_killed_with_a_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutro
     sutrod.until(lambda: machine.weights(a, "io.sutro.class") == ["default be"])
 
 
+def test_limit_without_io_controller(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """It is in no file: the limit is unobserved until systemd enables the controller."""
+    a = systemd.start("a.service", 200)
+    folder = f"/sys/fs/cgroup{a}"
+    machine.write(f"{folder}/cgroup.controllers", "cpu memory pids\n")
+    machine.at(f"{folder}/io.max").unlink()
+    sutrod.start()
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{STRIPE} 5M")
+    sutrod.until(lambda: state(sutrod, "a.service") == "unobserved")
+    assert [s[5] for s in sutrod.call("ListPromiseStates")] == ["unobserved"]
+    cause = promise(sutrod, "a.service")["cause"]
+    assert "the io controller is not enabled for a.service" in cause
+    assert 'run "systemctl set-property a.service IOAccounting=yes"' in cause
+    machine.write(f"{folder}/io.max", "")
+    machine.write(f"{folder}/cgroup.controllers", "cpu io memory pids\n")
+    sutrod.until(lambda: state(sutrod, "a.service") == "stated")
+    assert promise(sutrod, "a.service")["cause"] == ""
+    sutrod.elapse(61)
+    line = f"{LOGICAL} rbps=5000000 wbps=max riops=max wiops=max"
+    assert machine.weights(a, "io.max") == [line]
+
+
 def test_refusal_counts_for_one_file(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """A refused io.max hides no failure of io.sutro.class and stops no repair of a weight."""
     a = systemd.start("a.service", 200)
@@ -109,6 +131,7 @@ def test_refusal_counts_for_one_file(machine: Machine, systemd: Systemd, sutrod:
     sutrod.settle()
     assert "to io.sutro.class: Input/output error" in sutrod.log()
     assert promise(sutrod, "a.service")["cause"].endswith("for io.max: Input/output error")
+    assert state(sutrod, "a.service") == "refused"
     machine.write(f"/sys/fs/cgroup{a}/io.sutro.weight", "default 5\n")
     sutrod.until(lambda: machine.weights(a) == ["default 200"])
 
