@@ -300,6 +300,7 @@ static bool promise_is_elsewhere(const struct promise *p)
 
 static void promise_need(struct control *c, struct promise *p)
 {
+	double most = p->pub.is_time ? CONTROL_TIME_MOST : SHARE_MAX;
 	bool guessed = p->pub.part && !control_promise_is_measured(p);
 	double others = promise_awaits_cost(p) ? 0 : promise_others(c, p);
 
@@ -307,9 +308,9 @@ static void promise_need(struct control *c, struct promise *p)
 		struct link *k = &p->links[i];
 		double demand = cell_of_link(c, p, k)->all.demand;
 
-		k->share = guessed ? p->pub.part
-				   : fmin(p->pub.floor * k->cost_s * others,
-					  SHARE_MAX);
+		k->share =
+			guessed ? p->pub.part
+				: fmin(p->pub.floor * k->cost_s * others, most);
 		k->need = demand < 1 ? fmin(k->share, demand) : k->share;
 		if (!guessed && promise_is_elsewhere(p))
 			k->need = 0;

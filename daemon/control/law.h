@@ -18,6 +18,9 @@
 
 #define CONTROL_NONE UINT32_MAX
 
+/* The most device time of each leaf for a promise in device time, because other units need some. */
+#define CONTROL_TIME_MOST 0.9
+
 /** enum control_state - the state of a promise, with the cause if it does not hold */
 enum control_state {
 	CONTROL_UNKNOWN, /* nothing was measured yet */
@@ -67,7 +70,8 @@ struct control_use {
  *	that the part is worth now, valid if control_is_measured()
  * @part: 0, or the part of its leaves' time that is promised, up to 1
  * @importance: higher is kept first
- * @is_time: the floor is device time, for a target: no time is reserved for it
+ * @is_time: the floor is device time, for a target: no time is reserved for it, and its need of a
+ *	leaf is at most CONTROL_TIME_MOST
  * @wandering: the mapping is linear or thin: traffic may move between the leaves
  * @traffic: its kind of traffic, e.g. reads of one device. Of the promises of a cgroup
  *	with the same number the largest need counts; those of others add up

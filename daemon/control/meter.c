@@ -67,6 +67,7 @@ void meter_sample(struct plant *plant, struct governed *f,
 	struct control_promise *p = control_promise(plant->control, f->number);
 	struct histogram new = {};
 	enum control_state obstacle = read_new(f, d, sampler, l, &new);
+	double alone = control_rate_alone(plant->control, f->number);
 	uint64_t time_ns = 0;
 	bool waits = false, is_timed = false, is_unreachable = false;
 
@@ -84,6 +85,8 @@ void meter_sample(struct plant *plant, struct governed *f,
 		f->target->is_enforced = f->is_enforceable && is_timed &&
 					 !obstacle;
 	f->target->is_unreachable = is_unreachable;
+	if (alone > 0)
+		target_limit(f->target, alone);
 	p->rate = time_ns / 1e9 / dt_s;
 	p->fraction = 1;
 	target_tick(f->target, &new, waits, p->rate, obstacle, dt_s);

@@ -16,6 +16,9 @@
  *   unneeded time goes back to the others.
  * - Between the two it stays.
  *
+ * At most it is 90 % of the busiest of the leaves. On a linear volume over four disks whose data lie
+ * on one of them, this is 0.9, and not 3.6.
+ *
  * A step up is larger than a step down because a miss breaks the promise, while too much
  * time costs the others little, for a short time.
  *
@@ -48,8 +51,6 @@
 #define CALM 0.8
 /* The device time in a second that a unit has at first, and at least. */
 #define WANTED_MIN 0.01
-/* The most device time of each leaf, because other units need some. */
-#define WANTED_MOST 0.9
 #define VERDICT_S 2.0
 /* The elevators of a stripe adapt to a target within this time. */
 #define ENFORCED_VERDICT_S 10.0
@@ -62,7 +63,7 @@ void target_init(struct target *t, uint64_t goal_us, double percentile,
 		.percentile = percentile,
 		.op = op,
 		.wanted = WANTED_MIN,
-		.most = WANTED_MOST * n_leaves,
+		.most = CONTROL_TIME_MOST * n_leaves,
 		.state = CONTROL_UNKNOWN,
 	};
 }
@@ -75,6 +76,12 @@ void target_inherit(struct target *t, const struct target *old)
 	t->percentile = percentile;
 	t->most = most;
 	t->wanted = fmin(t->wanted, most);
+}
+
+void target_limit(struct target *t, double alone)
+{
+	t->most = CONTROL_TIME_MOST * alone;
+	t->wanted = fmin(t->wanted, t->most);
 }
 
 /* Requests of which (1 - percentile) is as many as 0.05 of REQUESTS_MIN. */

@@ -50,6 +50,13 @@ void target_init(struct target *t, uint64_t goal_us, double percentile,
 void target_inherit(struct target *t, const struct target *old);
 
 /**
+ * target_limit() - set the bound of @wanted, so that no leaf is needed for more than CONTROL_TIME_MOST
+ * @alone: device time per second of such requests on all leaves together, if the unit has all of the
+ *	leaf on which it uses most
+ */
+void target_limit(struct target *t, double alone);
+
+/**
  * target_tick() - one step
  * @new: requests of the unit since the tick before
  * @waits: it has requests that wait

@@ -3,6 +3,7 @@
 
 import itertools
 
+import pytest
 from fakemachine import Machine, Sutrod, Systemd
 from plant import LATENCY, LEAVES, MB, SETTLES_S, STRIPE, Plant, crowd, promise, set_policy, state
 
@@ -56,6 +57,48 @@ def test_target_is_enforced_by_elevators(
     # The file is for the 95th percentile: the lines go, and a share is searched for.
     set_policy(sutrod, "db.service", LatencyTarget=f"{STRIPE} 5ms P99")
     sutrod.until(lambda: machine.weights(db, LATENCY) == ["8:0 max", "8:16 max", "default max"])
+
+
+# MB/s of each.
+UNITS = {"a": 10, "b": 15, "c": 25}
+
+
+@pytest.mark.parametrize("disks", ["sda", "sda sdb", "sda sdb sde sdf"])
+def test_target_leaves_a_part_of_each_leaf_to_others(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, disks: str
+) -> None:
+    """All data of a linear volume lie on one of its disks, whose time the floor needs, too."""
+    machine.disk("sde", "8:64", "sutro")
+    machine.disk("sdf", "8:80", "sutro")
+    machine.mapped("dm-1", "254:1", disks, "vg-lin", "LVM-" + 64 * "b")
+    rates = {systemd.start(f"{unit}.service"): rate for unit, rate in UNITS.items()}
+    passed = 0.0
+
+    def read(seconds: float) -> None:
+        """Read from sda, which has 50 MB/s; reads of a.service take 4 to 6 ms."""
+        nonlocal passed
+        passed += seconds
+        ns = int(passed * 1e9)
+        for cgroup, rate in rates.items():
+            done = int(passed * rate * MB)
+            counts = f"rbytes={done} wbytes=0 rios={done // 4096} wios=0"
+            waits = f"wait_ns={2 * ns} pending_ns={ns} busy_ns={ns} backlog_ns={ns} queued=8"
+            late = f" rlat={'0,' * 17}{int(passed * 1000)}" if rate == 10 else ""
+            line = f"8:0 time_ns={20 * done} {counts} {waits}{late}\n"
+            machine.write(f"/sys/fs/cgroup{cgroup}/io.sutro.stat", line)
+            machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", f"254:1 {counts}\n")
+
+    sutrod.clock.loads.append(read)
+    sutrod.start()
+    set_policy(sutrod, "a.service", LatencyTarget="/dev/mapper/vg-lin 2ms P99")
+    set_policy(sutrod, "b.service", ReadBandwidthMin="/dev/mapper/vg-lin 15M")
+    sutrod.until(lambda: state(sutrod, "a.service") == "infeasible", 5 * SETTLES_S)
+    target = promise(sutrod, "a.service")
+    (needed,) = (leaf["share_needed"] for leaf in target["leaves"] if leaf["leaf"] == "/dev/sda")
+    assert needed == pytest.approx(0.9, abs=0.01)
+    assert "with 90 % of the leaves' time" in target["cause"]
+    # The target needs 90 % of sda and the floor 30 %.
+    assert promise(sutrod, "b.service")["granted"] == pytest.approx(1 / 1.2, abs=0.02)
 
 
 def test_target_on_a_leaf_without_sutro(

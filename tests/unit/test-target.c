@@ -74,6 +74,24 @@ static void test_out_of_reach(void)
 	check(t.state == CONTROL_HELD);
 }
 
+/* All requests are on one of four leaves. */
+static void test_most_of_the_busiest_leaf(void)
+{
+	struct target t;
+
+	init(&t, 50, 4);
+	for (int n = 0; n < 40; n++)
+		tick(&t, 4000, t.wanted);
+	check(t.wanted == 4 * 0.9);
+	target_limit(&t, 1);
+	check(t.wanted == 0.9);
+	for (int n = 0; n < 40; n++) {
+		tick(&t, 4000, 0.9);
+		check(t.wanted <= 0.9);
+	}
+	check(t.state == CONTROL_INFEASIBLE);
+}
+
 static void test_without_reads(void)
 {
 	const struct histogram reads = {};
@@ -188,6 +206,7 @@ int main(void)
 {
 	test_found_and_given_back();
 	test_out_of_reach();
+	test_most_of_the_busiest_leaf();
 	test_without_reads();
 	test_percentiles();
 	test_chosen();
