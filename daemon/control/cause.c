@@ -16,7 +16,7 @@
 #include "host/sysblock.h"
 #include "policy/policy.h"
 
-/* A unit whose rate is above this part of its io.max is throttled by it. */
+/* A cgroup whose rate is above this part of its io.max is throttled by it. */
 #define CAPPED 0.9
 
 /* A queue with this part of its slots taken is full. */
@@ -64,14 +64,16 @@ static uint64_t max_of(const struct cgroup *c, dev_t devno, const char *key)
 	return PROMISE_INFINITY;
 }
 
-static const char *max_key(enum promise_key key)
-{
-	const struct promise_info *info = promise_info(key);
-
-	if (info->unit == PROMISE_UNIT_BYTES)
-		return info->write ? "wbps=" : "rbps=";
-	return info->write ? "wiops=" : "riops=";
-}
+/** struct cap - a number of a line in io.max; @key: the key of a floor for the rate that it limits */
+static const struct cap {
+	const char *name;
+	enum promise_key key;
+} caps[] = {
+	{ "rbps=", PROMISE_READ_BANDWIDTH_MIN },
+	{ "riops=", PROMISE_READ_IOPS_MIN },
+	{ "wbps=", PROMISE_WRITE_BANDWIDTH_MIN },
+	{ "wiops=", PROMISE_WRITE_IOPS_MIN },
+};
 
 static double rate_at(const struct evidence *e, const struct cgroup *c,
 		      enum promise_key key, const struct device *d)
@@ -85,29 +87,44 @@ static double rate_at(const struct evidence *e, const struct cgroup *c,
 	return (info->write ? u->wios : u->rios) / dt_s;
 }
 
-/* Does an io.max at the device or a leaf, of the unit or above it, throttle it? */
+/* Is the limit of a cgroup, or a limit of the other kind for the same requests, used up? */
+static int find_cap_at(const struct evidence *e, const struct cgroup *c,
+		       bool write, const struct device *at, char **ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		uint64_t limit;
+
+		if (promise_info(caps[i].key)->write != write)
+			continue;
+		limit = max_of(c, at->devno, caps[i].name);
+		if (limit == PROMISE_INFINITY ||
+		    rate_at(e, c, caps[i].key, at) < CAPPED * limit)
+			continue;
+		*ret = asprintf_or_null("io.max of %s has %s%llu for %s, which "
+					"throttles it; raise that limit",
+					c->shown, caps[i].name,
+					(unsigned long long)limit, at->node);
+		return *ret ? 1 : -ENOMEM;
+	}
+	return 0;
+}
+
+/* Does an io.max at the device or a leaf, of the unit or above it, throttle it? The units below a
+ * cgroup use up its limit together.
+ */
 static int find_cap(const struct evidence *e, const struct governed *f,
 		    const struct device *d, char **ret)
 {
-	const char *key = max_key(f->key);
+	bool write = promise_info(f->key)->write;
+	int r = 0;
 
-	for (const struct cgroup *c = f->cgroup; c->parent; c = c->parent)
-		for (size_t i = 0; i <= d->n_leaves; i++) {
-			const struct device *at = i ? d->leaves[i - 1]
-						    : partition_disk(d) ?: d;
-			uint64_t limit = max_of(c, at->devno, key);
-
-			if (limit == PROMISE_INFINITY ||
-			    rate_at(e, f->cgroup, f->key, at) < CAPPED * limit)
-				continue;
-			*ret = asprintf_or_null(
-				"io.max of %s has %s%llu for %s, which "
-				"throttles it; raise that limit",
-				c->shown, key, (unsigned long long)limit,
-				at->node);
-			return *ret ? 1 : -ENOMEM;
-		}
-	return 0;
+	for (const struct cgroup *c = f->cgroup; c->parent && !r; c = c->parent)
+		for (size_t i = 0; i <= d->n_leaves && !r; i++)
+			r = find_cap_at(e, c, write,
+					i ? d->leaves[i - 1]
+					  : partition_disk(d) ?: d,
+					ret);
+	return r;
 }
 
 /* Bytes of pages of a cgroup and those below it that are dirty or in writeback. */

@@ -173,14 +173,23 @@ static bool needs_rates(const struct cgroup *c)
 	return false;
 }
 
+/* The cgroups above are sampled, too, as a limit of one of them may be used up. */
+static void mark_rates(struct cgroup *c)
+{
+	for (; c->parent; c = c->parent)
+		c->sampled |= SAMPLE_RATE;
+}
+
 /* Mark the counters that the sampler reads. */
 static void mark_sampled(struct plant *plant, bool measured, bool guessed)
 {
 	for (size_t n = 0; n < plant->n_nodes; n++) {
 		struct cgroup *top = plant->nodes[n];
 
-		if (guessed || needs_rates(top))
+		if (guessed)
 			top->sampled |= SAMPLE_RATE;
+		if (needs_rates(top))
+			mark_rates(top);
 		if (!measured)
 			continue;
 		top->sampled |= SAMPLE_TIME;

@@ -3,7 +3,7 @@
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import LOGICAL, STRIPE, promise, set_policy, state
+from plant import LEAVES, LOGICAL, MB, SETTLES_S, STRIPE, promise, set_policy, state
 
 
 def test_ceiling_target_and_weight_on_any_volume(
@@ -155,6 +155,42 @@ def test_ceiling_that_the_kernel_refuses(
     assert machine.at("/run/sutro/ceilings").read_text() == ""
     assert len([line for line in machine.writes() if "io.max" in line]) == 1
     assert machine.weights(a, "io.max") == []
+
+
+def test_limit_of_a_slice_throttles_a_floor(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Two units use up the limit of their slice on a volume, which io.stat of the slice shows."""
+    systemd.start("apps.slice", slice="/")
+    a, b = (systemd.start(f"{unit}.service", slice="/apps.slice") for unit in "ab")
+    rates = {a: 20, b: 30, "/apps.slice": 50}
+    passed = 0.0
+
+    def read(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+        ns = int(passed * 1e9)
+        waits = f"wait_ns={ns // 2} pending_ns={ns} busy_ns={ns} backlog_ns={ns // 4} queued=0"
+        for cgroup, rate in rates.items():
+            done = int(passed * rate * MB)
+            counts = "rbytes={0} wbytes=0 rios={0} wios=0"
+            lines = [
+                f"{devno} time_ns={10 * done} {counts.format(done // 2)} {waits}\n"
+                for devno in LEAVES.values()
+            ]
+            folder = f"/sys/fs/cgroup{cgroup}"
+            machine.write(f"{folder}/io.stat", f"{LOGICAL} {counts.format(done)}\n")
+            if cgroup != "/apps.slice":
+                machine.write(f"{folder}/io.sutro.stat", "".join(lines))
+
+    sutrod.clock.loads.append(read)
+    limit = f"{LOGICAL} rbps=50000000 wbps=max riops=max wiops=max\n"
+    machine.write("/sys/fs/cgroup/apps.slice/io.max", limit)
+    sutrod.start()
+    set_policy(sutrod, "a.service", ReadBandwidthMin=f"{STRIPE} 40M")
+    sutrod.until(lambda: promise(sutrod, "a.service")["cause"], 5 * SETTLES_S)
+    cause = promise(sutrod, "a.service")["cause"]
+    assert cause.startswith("io.max of /apps.slice has rbps=50000000 for /dev/dm-0, which")
 
 
 def test_ceiling_beside_limits_of_systemd(

@@ -38,16 +38,22 @@ static void promise(struct test *t, enum promise_key key, const char *text)
 	check(plant_make(&t->plant, &t->f.context, false) == 0);
 }
 
-/* A second in which db reads @kb thousand bytes of sda. */
-static void sample(struct test *t, uint64_t kb)
+/* A second in which db and web read @kb thousand bytes of sda, in reads of 4 kB. */
+static void sample_both(struct test *t, uint64_t kb, uint64_t web_kb)
 {
 	struct cgroup *root = cgroup_tree_root(t->f.machine.tree);
 	const uint64_t n = ++t->n_samples;
 
-	fake_control_active(&t->f, "8:0", (uint64_t[]){ n * 500, 0, 0 },
-			    (uint64_t[]){ n * kb, 0, 0 });
+	fake_control_active(&t->f, "8:0",
+			    (uint64_t[]){ n * 500, web_kb ? n * 500 : 0, 0 },
+			    (uint64_t[]){ n * kb, n * web_kb, 0 });
 	check(sampler_take(&t->sampler, root, t->f.machine.topology,
 			   n * 1000000) == 0);
+}
+
+static void sample(struct test *t, uint64_t kb)
+{
+	sample_both(t, kb, 0);
 }
 
 /* A verdict after a tick for which the law found @state. */
@@ -203,6 +209,36 @@ static void test_limit_above_is_the_cause(struct test *t)
 	report(t, CONTROL_HELD);
 	/* Far from the limit. */
 	sample(t, 250);
+	check(!strstr(report(t, CONTROL_LIMITED)->cause, "io.max"));
+}
+
+/* 250 reads in a second, of which the floor in bytes has no limit. */
+static void test_limit_of_another_kind_is_the_cause(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	sample(t, 1000);
+	sample(t, 1000);
+	fake_file(&t->f.machine.roots, CGROUPS DB "/io.max",
+		  "8:0 rbps=max wbps=5 riops=251 wiops=1\n");
+	check(has(report(t, CONTROL_LIMITED),
+		  "io.max of " DB " has riops=251 for /dev/sda"));
+}
+
+/* The limit of app.slice is used up by db and web together. */
+static void test_limit_that_siblings_use_up_is_the_cause(struct test *t)
+{
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
+	sample_both(t, 1000, 3000);
+	sample_both(t, 1000, 3000);
+	fake_file(&t->f.machine.roots, CGROUPS "/app.slice/io.max",
+		  "8:0 rbps=4100000 wbps=max riops=max wiops=max\n");
+	check(has(report(t, CONTROL_LIMITED),
+		  "io.max of /app.slice has rbps=4100000 for /dev/sda"));
+	report(t, CONTROL_HELD);
+	/* A limit of db itself is compared with the rate of db. */
+	fake_file(&t->f.machine.roots, CGROUPS "/app.slice/io.max", "%s", "");
+	fake_file(&t->f.machine.roots, CGROUPS DB "/io.max",
+		  "8:0 rbps=4100000 wbps=max riops=max wiops=max\n");
 	check(!strstr(report(t, CONTROL_LIMITED)->cause, "io.max"));
 }
 
@@ -393,6 +429,8 @@ int main(void)
 		  test_overload_counts_traffic_once, test_overload_that_is_over,
 		  test_copies_of_a_mirror_are_named,
 		  test_limit_above_is_the_cause,
+		  test_limit_of_another_kind_is_the_cause,
+		  test_limit_that_siblings_use_up_is_the_cause,
 		  test_limited_names_the_rate_that_can_be_held,
 		  test_cause_follows_the_evidence,
 		  test_dirty_pages_are_the_cause,
