@@ -68,18 +68,26 @@ static int check_subject(const char *unit, sd_bus_error *error)
 			 unit);
 }
 
-/* Refuse the path of a unit's cgroup: a unit has the policies of its name only. */
-static int check_is_no_unit(const struct bus *b, const char *unit,
-			    sd_bus_error *error)
+/* Refuse a subject whose policy never has an effect: the root, and the path of a unit's cgroup, as a
+ * unit has the policies of its name only.
+ */
+static int check_has_policies(const struct bus *b, const char *unit,
+			      sd_bus_error *error)
 {
-	const struct cgroup *c =
-		*unit == '/' ? cgroup_find(b->machine->tree, unit) : NULL;
+	const char *owner = *unit == '/' ? unit_of_path(b->machine->tree, unit)
+					 : NULL;
 
-	if (!c || c->origin != CGROUP_UNIT)
+	if (streq(unit, ROOT_SLICE))
+		return bus_error(error, ERROR_BAD_POLICY,
+				 "%s is the root of the hierarchy, which has "
+				 "no settings: set the policy of a slice below "
+				 "it, such as system.slice.",
+				 unit);
+	if (!owner)
 		return 0;
 	return bus_error(error, ERROR_BAD_POLICY,
 			 "%s is the cgroup of %s: set the policy of that unit.",
-			 unit, c->policy->subject);
+			 unit, owner);
 }
 
 static int refuse(sd_bus_error *error, const char *unit, int r,
@@ -307,7 +315,7 @@ static int set_known_policy(struct bus *b, sd_bus_message *call,
 	if (r >= 0)
 		r = check_lifetime(unit, c.lifetime, error);
 	if (r >= 0)
-		r = check_is_no_unit(b, unit, error);
+		r = check_has_policies(b, unit, error);
 	if (r < 0)
 		return r;
 	r = bus_admit(b, unit, c.assignments, c.n, &c.reserved, error);

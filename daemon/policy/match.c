@@ -97,15 +97,36 @@ char ***match_list(struct match *m, const char *key)
 	return streq(key, "Cgroup") ? &m->cgroups : NULL;
 }
 
-bool match_allows(const char *key, const char *word)
+/* "w@.service" and "*@.service": units have the names of instances. */
+static bool is_template(const char *word)
 {
-	if (!text_is_plain(word))
-		return false;
-	if (streq(key, "Cgroup"))
-		return is_clean(word);
-	/* A name that can match nothing, such as "postgresql", is a mistake, too. */
-	return strlen(word) <= UNIT_NAME_MAX && !strchr(word, '/') &&
-	       (has_suffix(word) || strchr("*?]", word[strlen(word) - 1]));
+	const char *dot = strrchr(word, '.');
+
+	return dot && dot > word && dot[-1] == '@' && has_suffix(word);
+}
+
+/* A name that can match nothing, such as "postgresql", is a mistake, too. */
+static const char *unit_mistake(const char *word)
+{
+	if (strlen(word) > UNIT_NAME_MAX || strchr(word, '/') ||
+	    !(has_suffix(word) || strchr("*?]", word[strlen(word) - 1])))
+		return MATCH_UNITS_ALLOWED;
+	if (is_template(word))
+		return "names of units; no unit has the name of a template, "
+		       "so match its instances, as with w@*.service";
+	if (streq(word, ROOT_SLICE))
+		return "slices below the root, which has no settings, such as "
+		       "system.slice user.slice";
+	return NULL;
+}
+
+const char *match_mistake(const char *key, const char *word)
+{
+	bool is_path = streq(key, "Cgroup");
+
+	if (!text_is_plain(word) || (is_path && !is_clean(word)))
+		return is_path ? MATCH_CGROUPS_ALLOWED : MATCH_UNITS_ALLOWED;
+	return is_path ? NULL : unit_mistake(word);
 }
 
 static int append(char ***to, char *const *from)

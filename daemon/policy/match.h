@@ -12,6 +12,9 @@
  */
 bool unit_name_is_valid(const char *name);
 
+/* The unit of the root of the hierarchy, which has no settings. */
+#define ROOT_SLICE "-.slice"
+
 /**
  * cgroup_path_is_valid() - may policies be set for a cgroup with this path?
  *
@@ -41,8 +44,15 @@ struct match {
 /** match_list() - the list of Unit= or Cgroup=; NULL: no such key */
 char ***match_list(struct match *m, const char *key);
 
-/** match_allows() - may @word be in the list of @key? */
-bool match_allows(const char *key, const char *word);
+#define MATCH_UNITS_ALLOWED                                                 \
+	"names or globs of units, separated by blanks, such as db.service " \
+	"kubepods-*.slice"
+#define MATCH_CGROUPS_ALLOWED                                                \
+	"paths or globs of cgroups that are no units, from the root of the " \
+	"hierarchy, separated by blanks, such as /delegated/batch/*"
+
+/** match_mistake() - what is allowed in the list of @key in the place of @word; NULL: @word is */
+const char *match_mistake(const char *key, const char *word);
 
 /** match_append() - append the patterns of @more to those of @m */
 int match_append(struct match *m, const struct match *more);

@@ -41,12 +41,6 @@
 #define SECTION "X-Sutro"
 
 static const char too_many[] = "at most 256 assignments and names in one file";
-#define UNITS_ALLOWED                                                       \
-	"names or globs of units, separated by blanks, such as db.service " \
-	"kubepods-*.slice"
-#define CGROUPS_ALLOWED                                                      \
-	"paths or globs of cgroups that are no units, from the root of the " \
-	"hierarchy, separated by blanks, such as /delegated/batch/*"
 
 /* ---- mistakes ---- */
 
@@ -100,12 +94,11 @@ static int is_named_after(const char *path, const char *subject)
 static int on_pattern(struct parser *p, const struct line *l, const char *text,
 		      const char *word)
 {
+	const char *mistake = match_mistake(l->key, word);
 	int named = 1;
 
-	if (!match_allows(l->key, word))
-		return complain(p, l->number, text,
-				streq(l->key, "Unit") ? UNITS_ALLOWED
-						      : CGROUPS_ALLOWED);
+	if (mistake)
+		return complain(p, l->number, text, mistake);
 	if (p->file.kind == POLICYFILE_CONTROL)
 		named = is_named_after(p->file.path, word);
 	if (named < 0)
@@ -237,8 +230,8 @@ static int parse(struct parser *p, char *text)
 	     p->file.kind == POLICYFILE_CONTROL) &&
 	    !match_length(&p->file.match))
 		err = complain(p, 0, "[Match] Unit=",
-			       "is missing: " UNITS_ALLOWED
-			       "; or Cgroup=: " CGROUPS_ALLOWED);
+			       "is missing: " MATCH_UNITS_ALLOWED
+			       "; or Cgroup=: " MATCH_CGROUPS_ALLOWED);
 	return err;
 }
 

@@ -7,6 +7,7 @@
  * system manager; cgroups below a service or scope belong to that service.
  */
 
+#include "policy/match.h"
 #include "policy/policy.h"
 #include "policy/unit-cgroup.h"
 #include "policy/unit.h"
@@ -14,9 +15,14 @@
 /* systemd prefixes names that could be those of the kernel's files: io.service has the cgroup
  * _io.service, and _x.service has __x.service.
  */
+static const char *without_prefix(const char *name)
+{
+	return name + (*name == '_');
+}
+
 const char *cgroup_unit_name(const struct cgroup *c)
 {
-	return c->name + (c->name[0] == '_');
+	return without_prefix(c->name);
 }
 
 bool cgroup_may_be_unit(const struct cgroup *c)
@@ -26,6 +32,31 @@ bool cgroup_may_be_unit(const struct cgroup *c)
 	return up && unit_is_name(c->name) &&
 	       (!up->parent ||
 		(up->origin != CGROUP_FOREIGN && endswith(up->name, ".slice")));
+}
+
+/* Are all cgroups above the one with this path slices of systemd, as far as they are there? */
+static bool is_below_slices(const struct cgroup_tree *t, const char *path)
+{
+	for (const char *end = path; (end = strchr(end + 1, '/'));) {
+		_cleanup_free_ char *above = strndup(path, end - path);
+		const struct cgroup *c = above ? cgroup_find(t, above) : NULL;
+
+		if (!above || !endswith(above, ".slice") ||
+		    (c && c->origin == CGROUP_FOREIGN))
+			return false;
+	}
+	return true;
+}
+
+const char *unit_of_path(const struct cgroup_tree *t, const char *path)
+{
+	const struct cgroup *c = cgroup_find(t, path);
+	const char *name = without_prefix(strrchr(path, '/') + 1);
+
+	if (c)
+		return c->origin == CGROUP_UNIT ? c->policy->subject : NULL;
+	return unit_name_is_valid(name) && is_below_slices(t, path) ? name
+								    : NULL;
 }
 
 struct cgroup *unit_find_candidate(const struct cgroup_tree *t,

@@ -7,6 +7,13 @@
 /** cgroup_may_be_unit() - could @c be the cgroup of a unit of the system manager? */
 bool cgroup_may_be_unit(const struct cgroup *c);
 
+/**
+ * unit_of_path() - name of the unit that the cgroup @path has, or will have when systemd makes it
+ *
+ * Return: a part of @path, or the subject of the policy of the cgroup; NULL: it is none of a unit.
+ */
+const char *unit_of_path(const struct cgroup_tree *t, const char *path);
+
 /** cgroup_unit_name() - the name of the unit whose cgroup @c is, if it is one of a unit */
 const char *cgroup_unit_name(const struct cgroup *c);
 

@@ -88,17 +88,17 @@ def test_set(machine: Machine, sutrod: Sutrod) -> None:
     set_policy(sutrod, odd, Weight="7")
     name = r"a\x2db-.c.d\x5cx2d\x40e\x2bf\x2cg\x3dh\x7ei.scope.cgroup.policy"
     assert machine.at(f"/run/sutro/policy.control/{name}").exists()
-    # The cgroup /a.service and the unit a.service have files of their own.
-    set_policy(sutrod, "/a.service", Weight="1")
+    # The cgroup /d/a.service and the unit a.service have files of their own.
+    set_policy(sutrod, "/d/a.service", Weight="1")
     set_policy(sutrod, "a.service", Weight="2")
     sutrod.stop()
     sutrod.start()
     assert in_force(sutrod, JOB) == ["ReadIOPSMin=/a 3"]
     assert in_force(sutrod, odd) == ["Weight=7"]
-    assert in_force(sutrod, "/a.service") == ["Weight=1"]
+    assert in_force(sutrod, "/d/a.service") == ["Weight=1"]
     assert in_force(sutrod, "a.service") == ["Weight=2"]
     assert sutrod.property("PolicyErrors") == []
-    for subject in (odd, "/a.service", "a.service"):
+    for subject in (odd, "/d/a.service", "a.service"):
         sutrod.call("ResetPolicy", subject, "runtime")
     for lifetime in ("persistent", "runtime", "runtime"):
         sutrod.call("ResetPolicy", JOB, lifetime)
@@ -127,6 +127,36 @@ def test_names(sutrod: Sutrod, systemd: Systemd) -> None:
         text == "/system.slice/db.service is the cgroup of db.service: set the policy of that unit."
     )
     sutrod.call("ResetPolicy", cgroup, "runtime")
+
+
+def test_paths_of_units_that_do_not_run(machine: Machine, sutrod: Sutrod) -> None:
+    """A policy of such a path would end with the start of the unit. A cgroup by hand has one."""
+    machine.cgroup("/system.slice/hand.scope")
+    machine.cgroup("/hand.slice")
+    sutrod.start()
+    units = {"/later.slice": "later.slice", "/later.slice/a-b.slice/_io.service": "io.service"}
+    for path, unit in {**units, "/system.slice/later.service": "later.service"}.items():
+        name, text = sutrod.error("SetPolicy", path, pairs(("Weight", "7")), "runtime")
+        assert name == "BadPolicy"
+        assert text == f"{path} is the cgroup of {unit}: set the policy of that unit."
+        sutrod.call("ResetPolicy", path, "runtime")
+    others = ("hand.scope", "plain", "a.service/b.service", "later.timer", "docker-1")
+    for path in (*(f"/system.slice/{name}" for name in others), "/hand.slice/a.service"):
+        set_policy(sutrod, path, Weight="7")
+        assert in_force(sutrod, path) == ["Weight=7"]
+
+
+def test_root_slice_has_no_settings(systemd: Systemd, sutrod: Sutrod) -> None:
+    systemd.unit("-.slice", "/")
+    sutrod.start()
+    name, text = sutrod.error("SetPolicy", "-.slice", pairs(("Weight", "7")), "runtime")
+    assert name == "BadPolicy"
+    assert text == (
+        "-.slice is the root of the hierarchy, which has no settings: set the policy of a slice "
+        "below it, such as system.slice."
+    )
+    assert in_force(sutrod, "-.slice") == []
+    sutrod.call("ResetPolicy", "-.slice", "runtime")
 
 
 def test_authority(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
@@ -235,10 +265,8 @@ def test_names_of_any_bytes(machine: Machine, sutrod: Sutrod, plant: Plant) -> N
 
 
 def test_unit_has_no_policy_of_its_path(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """Also a cgroup that looked like none when the policy was set."""
     machine.write(f"{ETC}a.policy", f"[Match]\nCgroup=/system.slice/*\n{X}Weight=300\n")
     sutrod.start()
-    set_policy(sutrod, "/system.slice/db.service", Weight="400")
     db = systemd.start("db.service", 50)
     machine.cgroup(PLAIN)
     sutrod.until(lambda: machine.weights(PLAIN) == ["default 300"])

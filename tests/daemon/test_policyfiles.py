@@ -152,6 +152,13 @@ MISTAKES = [
         ':5: "[X-Sutro] ReadIOPSMax=/srv 30%": a path and requests per second',
     ),
     (f"{MATCH}{X}Wait=5\n", f':4: "[X-Sutro] Wait=5": {KEYS}'),
+    (
+        "[Match]\nUnit=db.service w@.service\nUnit=-.slice\n",
+        ':2: "[Match] Unit=db.service w@.service": names of units; no unit has the name of a '
+        "template, so match its instances, as with w@*.service",
+        ':3: "[Match] Unit=-.slice": slices below the root, which has no '
+        "settings, such as system.slice user.slice",
+    ),
     ("[Match]\nUnits=db.service\n", ':2: "[Match] Units=db.service": [Match] Unit= or Cgroup='),
     (
         f"{X}Weight=1\n",
@@ -194,10 +201,13 @@ MISTAKES = [
     ((MATCH + X).ljust(1024**2 + 1, "\n"), ': "too large": at most 1 MiB'),
 ]
 PATTERNS = (
-    "db.service|*|user-*.slice|*.service|db*|db.servic?|-.slice|a@*.service|db.s[elc]*|"
-    "dev-a\\x2db.swap"
+    "db.service|*|user-*.slice|*.service|db*|db.servic?|a@*.service|a@b.service|a@*|db.s[elc]*|"
+    "dev-a\\x2db.swap|[-].slice"
 )
-NO_PATTERNS = "postgresql|db.timer|/db.service|a/*.service|db.service,|.service|db.\x01*"
+NO_PATTERNS = (
+    "postgresql|db.timer|/db.service|a/*.service|db.service,|.service|db.\x01*|a@.service|"
+    "*@.slice|@.service|-.slice"
+)
 NAMED = {
     "db.policy.d/a.conf": ("[Service]\nWeight=1\n", f':1: "Service": {SECTIONS}'),
     "db.service": (
