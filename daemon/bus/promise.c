@@ -107,6 +107,19 @@ static char *unaccounted_cause(const struct cgroup *c)
 	return cause_explain_unaccounted(c, &t) < 0 ? NULL : TAKE_PTR(t.p);
 }
 
+/* Limits of partitions are in force, but for more than was stated. */
+static char *partition_cause(const struct promise *p)
+{
+	const struct device *disk = partition_disk(p->device);
+
+	if (!disk || p->value == PROMISE_INFINITY)
+		return strdup("");
+	return asprintf_or_null("%s is a partition, so the limit applies to "
+				"all of %s; of several limits for its "
+				"partitions the lowest holds",
+				p->device->node, disk->node);
+}
+
 static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 {
 	const struct cgrefusal *r;
@@ -122,7 +135,7 @@ static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 	if (is_unobserved(c, p))
 		return unaccounted_cause(c);
 	r = refusal_of(c, p);
-	return r ? cgrefusal_text(r) : strdup("");
+	return r ? cgrefusal_text(r) : partition_cause(p);
 }
 
 static const char *ungoverned_state(const struct cgroup *c,

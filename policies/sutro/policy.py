@@ -22,8 +22,9 @@ from .answer import (
     without_io,
 )
 from .client import Client
-from .errors import BadPolicy, OutOfReach, SutroError, UsageError
+from .errors import BadPolicy, NoQueue, NoSuchPath, OutOfReach, SutroError, UsageError
 from .program import Program
+from .topology import Topology
 
 Dict = dict[str, Any]
 
@@ -181,12 +182,32 @@ def _contradictions(entries: list[Dict]) -> list[str]:
     return found
 
 
+async def _limits_of_disks(client: Client, pairs: list[tuple[str, str]]) -> list[str]:
+    """Notes about limits for partitions, which are those of their disks."""
+    limits = [(key, value) for key, value in pairs if value and key in values.CEILINGS]
+    paths = {values.path(v): None for k, v in limits if values.rate(k, v) != values.INFINITY}
+    found = []
+    for path in filter(None, paths):
+        try:
+            node = (await client.resolve(path))["device"]
+        except (NoSuchPath, NoQueue):  # it is on a volume that is mounted later
+            continue
+        device = Topology(await client.devices()).find(node)
+        if device and device["kind"] == "partition":
+            disks = " ".join("/dev/" + name for name in device["slaves"])
+            found.append(
+                f"the limit for {path} applies to all of {disks}, because {device['node']} is a "
+                "partition; of several the lowest holds"
+            )
+    return found
+
+
 async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[str, str]]) -> Dict:
     """The settings in force after a change, with a note.
 
     The note is about a unit or cgroup that does not exist yet or has no io controller, a class
-    without a leaf that has classes, floors above a limit of the unit, and those beyond a declared
-    capacity.
+    without a leaf that has classes, floors above a limit of the unit, limits for partitions, and
+    floors beyond a declared capacity.
     """
     notes, unit = [], args.unit
     entries = await client.policy(unit)
@@ -197,6 +218,7 @@ async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[s
     if "Class" in keys and not any(d.get("scheduler") == "sutro" for d in await client.devices()):
         notes.append("Class= has no effect until a leaf uses sutro: sutroctl use DEVICE")
     notes += _contradictions(entries)
+    notes += await _limits_of_disks(client, pairs)
     for one in await capacities_if_known(client):
         # With Admission=refuse the daemon has not set it.
         if one["key"] in keys and one["promised"] > one["capacity"]:

@@ -92,6 +92,21 @@ def test_settings_without_io_controller(machine, sutrod):
     assert sutroctl("policy", "set", "log", "Weight=5", "--json").json()["note"] == ""
 
 
+def test_limit_on_a_partition(machine, sutrod):
+    """It is that of the whole disk: set has a note, and explain the cause."""
+    machine.mount("/boot", "8:1", "ext4", "/dev/sda1")
+    limits = ["WriteBandwidthMax=/boot 1M", "ReadBandwidthMax=/srv 5M", "ReadIOPSMin=/boot 1"]
+    note = (
+        "the limit for /boot applies to all of /dev/sda, because /dev/sda1 is a partition; of "
+        "several the lowest holds"
+    )
+    assert sutroctl("policy", "set", "web", *limits, "--json").json()["note"] == note
+    for other in (limits[2], "ReadIOPSMax=/boot infinity", "ReadIOPSMax=", "ReadIOPSMax=any 5"):
+        assert sutroctl("policy", "set", "web", other, "--json").json()["note"] == ""
+    text = " ".join(sutroctl("explain", "web").out.split())
+    assert "because /dev/sda1 is a partition, so the limit applies to all of /dev/sda" in text
+
+
 def test_policy_files_with_mistakes(machine, sutrod):
     """A file with a mistake is not in force; to reset removes a control file that has one."""
     file = "/etc/sutro/policy.d/web.policy"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import MB, SETPOINT, SETTLES_S, promise, set_policy, state
+from plant import MB, SETPOINT, SETTLES_S, STRIPE, promise, set_policy, state
 
 SPEED = 50 * MB
 DISK = "8:0"
@@ -148,6 +148,28 @@ def test_volume_on_another_partition_does_not_count(
     set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
     sutrod.elapse(SETTLES_S)
     assert promise(sutrod, "db.service")["got"] < 0.01 * MB
+
+
+def test_limit_is_that_of_the_whole_disk(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, disk: Disk
+) -> None:
+    """io.max has no lines for partitions: the lower limit holds, and each has this as its cause."""
+    machine.mount("/", "8:2", "ext4", "/dev/sda2")
+    machine.mount("/boot", "8:1", "ext4", "/dev/sda1")
+    db = systemd.start("db.service")
+    sutrod.start()
+    for limit in ("/boot 1M", "/ 500M", f"{STRIPE} 3M"):
+        set_policy(sutrod, "db.service", WriteBandwidthMax=limit)
+    line = f"{DISK} rbps=max wbps=1000000 riops=max wiops=max"
+    sutrod.until(lambda: line in machine.weights(db, "io.max"))
+    found = {p["path"]: p for p in sutrod.call("ListPromises")}
+    assert {p["state"] for p in found.values()} == {"stated"}
+    for path in ("/boot", "/"):
+        assert found[path]["cause"] == (
+            f"{found[path]['device']} is a partition, so the limit applies to all of /dev/sda; of "
+            "several limits for its partitions the lowest holds"
+        )
+    assert found[STRIPE]["cause"] == ""
 
 
 def test_disk_without_statistics_counts_as_a_whole(
