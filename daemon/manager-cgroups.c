@@ -52,7 +52,7 @@ static int flush(struct manager *m)
 		err = actuate_children(&m->actuator, c);
 	if (err)
 		return err;
-	if (!m->ready && units_pending(m->units) == 0 &&
+	if (!m->ready && m->bus.is_open && units_pending(m->units) == 0 &&
 	    TAILQ_EMPTY(&m->switches.list)) {
 		m->ready = true;
 		log_debug("All units are known, weights are in force.");

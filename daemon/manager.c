@@ -163,6 +163,11 @@ static void on_state_changed(const struct governed *f, void *userdata)
 	bus_promise_changed(&m->bus, f);
 }
 
+static void on_opened(void *userdata)
+{
+	manager_flush_soon(userdata);
+}
+
 static int on_reload(void *userdata)
 {
 	return manager_reload(userdata);
@@ -197,6 +202,7 @@ static int start_bus(struct manager *m)
 		.policy_changed = manager_policy_changed,
 		.catch_up = on_catch_up,
 		.want_samples = on_want_samples,
+		.opened = on_opened,
 	};
 
 	m->bus = (struct bus){

@@ -33,6 +33,7 @@
  * @policy_changed: the policy of @unit is another one now
  * @catch_up: read the topology again if @path is on a device that is not in it
  * @want_samples: keep sampling for a while
+ * @opened: the name on the bus is the daemon's, and the socket of varlink is there
  */
 struct bus_ops {
 	int (*reload)(void *userdata);
@@ -40,6 +41,7 @@ struct bus_ops {
 	void (*policy_changed)(const char *unit, void *userdata);
 	void (*catch_up)(const char *path, void *userdata);
 	int (*want_samples)(void *userdata);
+	void (*opened)(void *userdata);
 };
 
 /**
@@ -48,6 +50,7 @@ struct bus_ops {
  * @machine, @switches, @policies, @clients, @watcher, @governor, @actuator: state that methods
  *	show and set; the owner fills it in before bus_open()
  * @conf, @units: the same; set again when they change
+ * @is_open: see @ops
  * @waiters: calls that wait for samples
  * @changes: calls that wait for switches of leaves
  * @tasks: calls whose work is done in child processes
@@ -69,6 +72,7 @@ struct bus {
 	const struct actuator *actuator;
 	const struct conf *conf;
 	const struct units *units;
+	bool is_open;
 	struct bus_waiter *waiters;
 	struct bus_change *changes;
 	struct bus_task *tasks;

@@ -218,14 +218,13 @@ static const sd_bus_vtable vtable[] = {
 /* ---- life ---- */
 
 /* Only the owner of the name may replace the socket of another daemon. */
-static int open_varlink(struct bus *b)
+static void open_varlink(struct bus *b)
 {
 	int r = varlink_open(b, &b->varlink);
 
 	if (r < 0 && r != -EOPNOTSUPP)
 		log_warning_errno(r, "Cannot serve io.sutro.Status, going on "
 				     "without varlink: %m");
-	return 0;
 }
 
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
@@ -236,8 +235,12 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 
 	if (!e)
 		sd_bus_message_read(reply, "u", &code);
-	if (code == REQUEST_NAME_OWNER)
-		return open_varlink(b);
+	if (code == REQUEST_NAME_OWNER) {
+		open_varlink(b);
+		b->is_open = true;
+		b->ops->opened(b->userdata);
+		return 0;
+	}
 	log_error("Cannot take the bus name " BUS_NAME "%s%s. Is another "
 		  "sutrod running?",
 		  e ? ": " : "", e ? e->message : "");

@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import select
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import dbus
 import pytest
-from fakemachine import PATIENCE_S, Sutrod, Systemd
+from fakemachine import PATIENCE_S, Machine, Sutrod, Systemd
 from plant import STRIPE, Plant, crowd, hold
 
 INTERFACE = "io.sutro.Status"
@@ -323,6 +324,14 @@ def test_metrics_by_varlinkctl(held: Sutrod) -> None:
     assert "method Describe" in text
     text = varlinkctl("call", "--more", "--json=short", path(held), f"{METRICS}.List", "{}")
     assert '"GuaranteeState"' not in text and '"io.sutro.Status.GuaranteeState"' in text
+
+
+def test_socket_before_readiness(machine: Machine, sutrod: Sutrod) -> None:
+    """Without cgroups no answer of systemd delays the readiness."""
+    for name in ("init.scope", "system.slice"):
+        shutil.rmtree(machine.at(f"/sys/fs/cgroup/{name}"))
+    sutrod.start()
+    assert path(sutrod).exists()
 
 
 def test_no_metrics_without_guarantees(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
