@@ -17,11 +17,13 @@
  *
  * Large requests take long to measure, and a group of little weight pays for some seconds for those
  * that it gives.  Once one large class of a direction is known, the cost of the others follows from
- * their bytes well enough (sutro-estimate.c): they wait for their turn as known ones.
+ * their bytes well enough (sutro-estimate.c): they wait for their turn as known ones, and no group
+ * gives more for it than it is entitled to in a second (sutro-peer.c).  If that is too little, the
+ * class is given up for a second, then twice that, and so on, up to a minute.
  *
- *	A drive of 50 MB/s, 8 groups.  128 KiB reads cost 2.6 ms.  A group of share 0.03 reads
- *	1 MiB, in 20 ms each: a probe takes 290 ms, which it pays back for 9 s.  It comes after
- *	8 s, and until then 8 * 2.6 ms are charged, which is right within 2 %.
+ *	A drive of 100 MB/s, 4 groups.  64 KiB reads cost 0.63 ms.  A group of share 0.05 reads
+ *	1 MiB, in 10 ms each: a probe takes 290 ms, which it would pay back for 6 s without any
+ *	service.  4 * 0.63 ms are charged for 256 KiB, which is right within 2 %.
  *
  * When the device has changed (sutro-change.c), all classes are due, and each is taken for one with
  * a single result.  Its depth is looked for again, but not while groups are protected: a ramp takes
@@ -57,6 +59,22 @@ static bool sutro_probe_is_guess(const struct sutro_probe *probe,
 {
 	return !probe->of[class].probes &&
 	       !sutro_cost_is_by_bytes(&device->costs, class);
+}
+
+/**
+ * sutro_probe_is_by_bytes - does the cost of a class follow from the bytes of a measured one?
+ * @probe:	the leaf's probes
+ * @device:	state of the leaf
+ * @class:	the class
+ *
+ * Return: false if it was measured itself.
+ */
+bool sutro_probe_is_by_bytes(const struct sutro_probe *probe,
+			     const struct sutro_device *device,
+			     unsigned int class)
+{
+	return !probe->of[class].probes &&
+	       sutro_cost_is_by_bytes(&device->costs, class);
 }
 
 /* Is it one that no probe has tried to measure? */

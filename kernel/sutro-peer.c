@@ -7,6 +7,9 @@
  * queued one of the other direction.  They give requests in proportion to their shares, and no
  * more than they are entitled to in 3 s, or in 12 s if there is no other: 8 of 1.25 MiB are
  * 76 ms, which one of share 1.5 % pays back for 5 s.
+ *
+ * A group that pays back has nothing meanwhile.  So for the first probe of a class whose cost
+ * follows from its bytes well enough (sutro-due.c), they give no more than in 1 s.
  */
 #include "sutro-probe.h"
 
@@ -17,6 +20,8 @@
 /* Device time that a group gives in advance, and how many times that the only one of a class. */
 #define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
 #define SUTRO_PROBE_ADVANCE_ALONE 4
+/* The same for a class whose cost follows from its bytes. */
+#define SUTRO_PROBE_ADVANCE_BY_BYTES_NS (1000 * MS)
 
 void sutro_peer_init(struct sutro_peer *peer)
 {
@@ -57,6 +62,17 @@ static struct list_head *sutro_probe_peers(struct sutro_probe *probe)
 	return peers;
 }
 
+/* For how long may a group pay back what it gives? */
+static u64 sutro_probe_advance_ns(const struct sutro_probe *probe,
+				  const struct list_head *peers)
+{
+	if (probe->by_bytes)
+		return SUTRO_PROBE_ADVANCE_BY_BYTES_NS;
+	if (list_is_singular(peers))
+		return SUTRO_PROBE_ADVANCE_ALONE * SUTRO_PROBE_ADVANCE_NS;
+	return SUTRO_PROBE_ADVANCE_NS;
+}
+
 /**
  * sutro_probe_pick - which group gives the next request of the probed class?
  * @probe:	the leaf's probes, one of which is active
@@ -70,7 +86,7 @@ static struct list_head *sutro_probe_peers(struct sutro_probe *probe)
 struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 {
 	struct list_head *peers = sutro_probe_peers(probe);
-	u64 advance_ns = SUTRO_PROBE_ADVANCE_NS;
+	u64 advance_ns = sutro_probe_advance_ns(probe, peers);
 	unsigned int left = SUTRO_PROBE_PEERS;
 	struct sutro_peer *peer, *best = NULL;
 
@@ -81,8 +97,6 @@ struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 		if (!--left)
 			break;
 	}
-	if (list_is_singular(peers))
-		advance_ns *= SUTRO_PROBE_ADVANCE_ALONE;
 	if (!best || !sutro_probe_before(now_ns + advance_ns, best->repaid_ns))
 		return best;
 	/* Next time, examine other groups first. */

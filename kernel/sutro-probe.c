@@ -94,6 +94,8 @@
 
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
 #define SUTRO_PROBE_MAX_FAILURES 6
+/* The pause after a failure is this many times longer where the cost follows from the bytes. */
+#define SUTRO_PROBE_RETRY_BY_BYTES 8
 
 /**
  * sutro_probe_init - prepare
@@ -282,6 +284,15 @@ static void sutro_probe_looked_back(struct sutro_probe *probe,
 			   !saturated, now_ns);
 }
 
+/* The pause after a probe without a result: longer where little depends on it. */
+static u64 sutro_probe_retry_ns(const struct sutro_probe *probe)
+{
+	u64 ns = SUTRO_PROBE_INTERVAL_MIN_NS
+		 << probe->of[probe->class].failures;
+
+	return probe->by_bytes ? SUTRO_PROBE_RETRY_BY_BYTES * ns : ns;
+}
+
 /* There are not enough requests for going on. */
 static void sutro_probe_give_up(struct sutro_probe *probe,
 				struct sutro_device *device, u64 now_ns)
@@ -309,7 +320,7 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 	}
 	of->mixed = !of->mixed && !of->nr && sutro_probe_has_mate(probe);
 	of->depth = probe->depth / 2;
-	of->due_ns = now_ns + (SUTRO_PROBE_INTERVAL_MIN_NS << of->failures);
+	of->due_ns = now_ns + sutro_probe_retry_ns(probe);
 	if (of->failures < SUTRO_PROBE_MAX_FAILURES)
 		of->failures++;
 	sutro_probe_end(probe, device, now_ns);
@@ -386,6 +397,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	probe->class = best;
 	probe->mixed = of->mixed;
 	probe->paired = false;
+	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, best);
 	probe->begin_ns = now_ns;
 	probe->half_ns16 = 0;
 	probe->whole_ns16 = 0;

@@ -91,6 +91,7 @@ struct sutro_probe_class {
  * @depth:	requests that are kept in flight
  * @mixed:	requests of its mate (sutro_cost_mate()) are sent, too
  * @paired:	the last step measured the mate as well
+ * @by_bytes:	it is the first one of its class, the cost of which follows from its bytes
  * @ramping:	its depth is being looked for
  * @rare:	set by the caller: a probe disturbs groups that are protected
  * @equal:	set by the caller: all groups that compete at the highest level weigh the same
@@ -118,6 +119,7 @@ struct sutro_probe {
 	u32 depth;
 	bool mixed;
 	bool paired;
+	bool by_bytes;
 	bool ramping;
 	bool rare;
 	bool equal;
@@ -153,6 +155,9 @@ bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
 			 u64 now_ns);
 
 /* sutro-due.c */
+bool sutro_probe_is_by_bytes(const struct sutro_probe *probe,
+			     const struct sutro_device *device,
+			     unsigned int class);
 int sutro_probe_due(struct sutro_probe *probe, struct sutro_device *device,
 		    u64 now_ns);
 

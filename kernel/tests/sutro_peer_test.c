@@ -87,6 +87,13 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 10);
 	KUNIT_EXPECT_EQ(test, gave[3], 120);
 
+	/* Of a class whose cost follows from its bytes, no more than in 1 s. */
+	t->probe.by_bytes = true;
+	t->peers[3].repaid_ns = 0;
+	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 90);
+	KUNIT_EXPECT_EQ(test, gave[3], 130);
+	t->probe.by_bytes = false;
+
 	/* A peer that had no such request is tried when it has queued another one. */
 	t->now_ns += SEC;
 	sutro_probe_gave(&t->probe, &t->peers[3], 0, 1, t->now_ns);

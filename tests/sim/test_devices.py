@@ -5,6 +5,7 @@ Volumes of a network are far away and work on many requests at once; some drives
 a card takes a quarter of a second for a write of 1 MiB.
 """
 
+from statistics import median
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ FAR_20MS = {"read_us": 20_000, "write_us": 20_000, "channels": 64, "bus_kbps": 4
 FEW_CHANNELS = {"read_us": 80, "write_us": 320, "channels": 4, "bus_kbps": 540_000}
 SLOW_BUS = {"read_us": 236, "write_us": 246, "channels": 32, "bus_kbps": 270_000}
 SLOW = {"read_us": 408, "write_us": 1184, "channels": 4, "bus_kbps": 67_500}
+SLOW_READS = {"read_us": 336, "write_us": 868, "channels": 16, "bus_kbps": 100_000}
 CARD = {"read_us": 500, "write_us": 4000, "channels": 1, "bus_kbps": 20_000, "queue_depth": 1}
 
 SYNC = {"random": 1, "bytes": 4096, "iodepth": 1}
@@ -29,10 +31,13 @@ WRITES = {"write": 1, "bytes": 1 << 20, "iodepth": 32}
 MIXED = {"random": 1, "bytes": 1 << 16, "iodepth": 32, "mixed": 50}
 
 
-def simulate(disk: dict[str, int], *groups: Group, none: bool = False) -> list[dict[str, Any]]:
+def simulate(
+    disk: dict[str, int], *groups: Group, none: bool = False, seed: int = 1
+) -> list[dict[str, Any]]:
     """The clients of groups with a weight and a job; "part" is of the device time of all."""
     queue = {"queue_depth": 128, **disk}
-    lines = [line("run", seconds=SECONDS, tick_ms=1000, control=0, warmup=WARMUP_S, truth=1)]
+    keys = {"seed": seed, "control": 0, "warmup": WARMUP_S, "truth": 1}
+    lines = [line("run", seconds=SECONDS, tick_ms=1000, **keys)]
     lines += [line("leaf", kind=1, nr_requests=256, none=none, **queue), line("volume", leaves=1)]
     lines += [line("cgroup", parent=0, weight=weight) for weight, _ in groups]
     for place, (_, job) in enumerate(groups):
@@ -69,10 +74,12 @@ def test_far_devices_are_kept_busy(disk: dict[str, int], job: Job, least: float)
 def test_small_reads_that_occupy_a_channel(disk: dict[str, int], depth: int) -> None:
     """Reads of 4 KiB cost a page of flash, not a sixteenth of a read of 64 KiB.
 
-    There are never enough of them for a doubling that changes nothing.
+    There are never enough of them for a doubling that changes nothing, except by chance: the median
+    of three seeds counts.
     """
-    small = {**SYNC, "iodepth": depth}
-    parts = [one["part"] for one in simulate(disk, (300, READS), (200, WRITES), (100, small))]
+    groups = ((300, READS), (200, WRITES), (100, {**SYNC, "iodepth": depth}))
+    runs = [[one["part"] for one in simulate(disk, *groups, seed=seed)] for seed in (1, 2, 3)]
+    parts = [median(part) for part in zip(*runs, strict=True)]
     assert parts == pytest.approx([1 / 2, 1 / 3, 1 / 6], rel=0.1)
 
 
@@ -83,6 +90,17 @@ def test_few_large_reads_that_fill_the_bus() -> None:
     scan, writer = simulate(SLOW_BUS, (465, reads), (619, small))
     assert scan["part"] == pytest.approx(465 / 1084, rel=0.03)
     assert writer["part"] == pytest.approx(619 / 1084, rel=0.03)
+
+
+def test_service_beside_probes() -> None:
+    """A light group with large requests is not without service for seconds after a probe of them.
+
+    A probe of 256 KiB takes 0.29 s, and the group is entitled to 0.05 of the device.
+    """
+    light = {"bytes": 1 << 20, "iodepth": 32}
+    heavy = ((825, {**READS, "bytes": 1 << 14, "iodepth": 32}), (998, READS))
+    (*_, client) = simulate(SLOW_READS, *heavy, (113, light))
+    assert min(client["rate"][1:]) > 0
 
 
 def test_rare_reads_beside_slow_writes() -> None:
