@@ -46,7 +46,15 @@
  *	4,500 times in reserved ones: p is (4,500 - 4,286) / (4,500 - 400), 5 %.  Rates are
  *	measured with errors, so phi is a sixteenth larger, and nothing but the least is shared.
  *
- * In reserved windows, time is not charged.  So a group with a backlog that has used its part would
+ * In reserved windows, time is charged to the groups that a protected one is in, and not to itself:
+ * in shared ones its siblings have no more than their shares, and other slices the rest.
+ *
+ *	A slice (weight 1000) has a database (1000) and a backup (100), another one (100) reads.
+ *	The database uses 0.75 of the time, which is 0.075 for the weight of its slice.  So in
+ *	shared windows the other slice comes first until it has used as much.  Without that,
+ *	the backup had five times as much as the other slice, which is entitled to more.
+ *
+ * So a group with a backlog that has used its part would
  * be served in the shared windows, too, and those that are entitled to less would have next to
  * nothing.  As it is, the group enters a shared window ahead by its part (sutro_tree_lead()), and
  * the window takes at least SUTRO_APART_OTHERS of 4 parts of the entitlement of the others.

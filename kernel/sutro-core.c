@@ -373,6 +373,8 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 {
 	if (sutro_is_charged(core, group))
 		sutro_tree_charge(group, estimate_ns);
+	else if (!core->beside)
+		sutro_tree_charge_slices(group, estimate_ns);
 	core->beside = false;
 	if (sutro_protects(&core->protect))
 		sutro_protect_sent(core, group, estimate_ns);
@@ -431,6 +433,8 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 	}
 	if (sutro_protect_charged(core, group))
 		sutro_tree_charge(group, delta_ns);
+	else
+		sutro_tree_charge_slices(group, delta_ns);
 	if (group == core->in_service) {
 		core->slice_used_ns =
 			max_t(s64, 0, core->slice_used_ns + delta_ns);

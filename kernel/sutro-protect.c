@@ -248,7 +248,8 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 }
 
 /**
- * sutro_protect_charged - does device time that a group uses now count for its vtime?
+ * sutro_protect_charged - does device time that a group uses now count for its vtime?  That of the
+ *	groups that it is in counts in any case.
  * @core:	the leaf
  * @group:	the group
  *

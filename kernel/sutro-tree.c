@@ -195,6 +195,29 @@ static void sutro_age(struct sutro_level *level, enum sutro_class class, s64 ns)
 	}
 }
 
+/* A competitor of @level used device time. */
+static void sutro_charge(struct sutro_level *level, struct sutro_entity *entity,
+			 s64 ns)
+{
+	sutro_move(level, entity, entity->vtime + sutro_tree_vtime(entity, ns));
+	sutro_age(level, entity->class, ns);
+}
+
+/**
+ * sutro_tree_charge_slices - the groups that a group is in used device time
+ * @group:	the group, which is not charged itself
+ * @ns:		how much; negative to give some back
+ */
+void sutro_tree_charge_slices(struct sutro_group *group, s64 ns)
+{
+	struct sutro_group *slice = group->parent;
+
+	if (!ns)
+		return;
+	for (; slice && slice->parent; slice = slice->parent)
+		sutro_charge(&slice->parent->level, &slice->entity, ns);
+}
+
 /**
  * sutro_tree_charge - a group used device time
  * @group:	the group
@@ -202,21 +225,12 @@ static void sutro_age(struct sutro_level *level, enum sutro_class class, s64 ns)
  */
 void sutro_tree_charge(struct sutro_group *group, s64 ns)
 {
-	struct sutro_level *level = &group->level;
-	struct sutro_entity *entity = &group->self;
-
 	if (!ns)
 		return;
-	for (;;) {
-		sutro_move(level, entity,
-			   entity->vtime + sutro_tree_vtime(entity, ns));
-		sutro_age(level, entity->class, ns);
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
-		group = group->parent;
-	}
+	sutro_charge(&group->level, &group->self, ns);
+	if (group->parent)
+		sutro_charge(&group->parent->level, &group->entity, ns);
+	sutro_tree_charge_slices(group, ns);
 }
 
 /**

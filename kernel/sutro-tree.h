@@ -372,6 +372,7 @@ s64 sutro_group_lag_ns(const struct sutro_group *group);
 
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);
 void sutro_tree_charge(struct sutro_group *group, s64 ns);
+void sutro_tree_charge_slices(struct sutro_group *group, s64 ns);
 void sutro_tree_lead(struct sutro_group *group, u64 ns);
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
 void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns);

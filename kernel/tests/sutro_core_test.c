@@ -514,6 +514,28 @@ static void sutro_test_nothing_is_left(struct kunit *test)
 	}
 }
 
+/* Time of c that counts for b alone: a comes first for as long, and c and d are equal. */
+static void sutro_test_charged_to_slices(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_group *served;
+	int i, nr_c = 0, nr_d = 0;
+
+	arrive_far(t, &t->a, 40);
+	arrive_far(t, &t->c, 40);
+	arrive_far(t, &t->d, 40);
+	sutro_tree_charge_slices(&t->c, 10 * MS);
+	for (i = 0; i < 10; i++)
+		KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
+	for (i = 0; i < 20; i++) {
+		served = serve(t, MS);
+		nr_c += served == &t->c;
+		nr_d += served == &t->d;
+	}
+	KUNIT_EXPECT_EQ(test, nr_c, 5);
+	KUNIT_EXPECT_EQ(test, nr_d, 5);
+}
+
 static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_worked_example),
 	KUNIT_CASE(sutro_test_extreme_weights),
@@ -537,6 +559,7 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_many_starved),
 	KUNIT_CASE(sutro_test_root),
 	KUNIT_CASE(sutro_test_nothing_is_left),
+	KUNIT_CASE(sutro_test_charged_to_slices),
 	{}
 };
 

@@ -229,3 +229,15 @@ def test_backup_of_a_slice(disk: dict[str, int]) -> None:
     (alone,) = simulate(disk, (100, SYNC))
     assert rate(database) > 0.95 * rate(alone)
     assert database["p99_ns"] < 2 * alone["p99_ns"]
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_backup_beside_other_slices(seed: int) -> None:
+    """The time of a database counts for its slice: the backup has no more than its own share."""
+    slice_ = (1000, ((1000, SYNC), (100, WRITES)))
+    bulk = (100, ((100, {**SYNC, "bytes": 16384, "iodepth": 32}),))
+    database, _, *others = simulate(SSD, (1000, (slice_, bulk)), bulk, seed=seed)
+    (alone,) = simulate(SSD, (100, SYNC))
+    assert rate(database) > 0.95 * rate(alone)
+    for other in others:
+        assert other["part"] > 0.9 / 11
