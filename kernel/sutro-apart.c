@@ -54,10 +54,10 @@
  *	shared windows the other slice comes first until it has used as much.  Without that,
  *	the backup had five times as much as the other slice, which is entitled to more.
  *
- * So a group with a backlog that has used its part would
- * be served in the shared windows, too, and those that are entitled to less would have next to
- * nothing.  As it is, the group enters a shared window ahead by its part (sutro_tree_lead()), and
- * the window takes at least SUTRO_APART_OTHERS of 4 parts of the entitlement of the others.
+ * A group with a backlog that has used its part would be served in the shared windows, too, as its
+ * time was not charged, and those that are entitled to less would have next to nothing.  As it is,
+ * the group enters a shared window ahead by its part (sutro_tree_lead()), and the window takes at
+ * least SUTRO_APART_OTHERS of 4 parts of the entitlement of the others.
  *
  *	Without that, c has 0.2 % of its rate alone.  It is entitled to 4.8 %, and has 2.1 % of
  *	its rate and 3.5 % of the device time.

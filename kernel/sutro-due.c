@@ -4,9 +4,8 @@
  *
  * One that is due, while requests of two classes are waiting, or those of two groups of one weight
  * at a device that is far.  Classes that were never measured come first, the cheapest of them
- * first: its probe is
- * short.  The pause between two probes of a class is doubled, up to 4 s, when the result
- * was within 6 % of the expectation, and halved, down to 125 ms, when it was not.
+ * first: its probe is short.  The pause between two probes of a class is doubled, up to 4 s, when
+ * the result was within 6 % of the expectation, and halved, down to 125 ms, when it was not.
  * Between any two probes of known classes at least 49 times the length of the last one
  * passes, so that they take 2 % of the time; 9 times when there is but one result yet,
  * once when there is none, unless a probe of the class has failed.  While groups are

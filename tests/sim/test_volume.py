@@ -127,6 +127,31 @@ def test_services_of_slices(disk: Job, kind: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", [MIRROR, STRIPE], ids=["mirror", "stripe"])
+def test_commits_beside_a_flood(kind: int, seed: int) -> None:
+    """Writes with fsync keep their latency beside buffered writes and a scan."""
+    volume = {"kind": kind, "leaves": 3}
+    groups = [{"weight": 1000}, {"weight": 100}, {"weight": 100}]
+    clients = [
+        {**job, "cgroup": number} for number, job in enumerate((COMMITS, FLOOD, SCAN), start=1)
+    ]
+    ((kept, latency), *_) = parts(SSD, volume, groups, clients, seed)
+    assert kept > 0.9
+    assert latency < P99
+
+
+@pytest.mark.parametrize("kind", [MIRROR, STRIPE], ids=["mirror", "stripe"])
+def test_reader_beside_many(kind: int) -> None:
+    """Sixty others with one request each do not make it wait."""
+    volume = {"kind": kind, "leaves": 3}
+    groups = [{"weight": 1000}, *({"weight": 100} for _ in range(60))]
+    clients = [{**SYNC, "cgroup": number} for number in range(1, 62)]
+    reader, *_ = simulate(SSD, [volume], groups, clients, 1)
+    (alone,) = simulate(SSD, [volume], [{}], [clients[0]], 1)
+    assert rate(reader) > 0.95 * rate(alone)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_stripe_of_hdd(seed: int) -> None:
     """One read at a time has its share of four disks, 0.91."""
     cgroups = [{"weight": 1000}, {"weight": 100}]
