@@ -4,7 +4,7 @@
  * Resyncs of RAID arrays as a competitor of their own.
  *
  * The threads of resyncs are in the root cgroup. There their requests compete with
- * the weight 100 of the root's own requests, which is fixed. With
+ * the weight of the root's own requests, which no setting changes. With
  * ResyncWeight= they are moved into the cgroup of resync.slice, a unit like others: its
  * weight, policies and usage need nothing of their own. One cgroup is enough for all
  * arrays, since its weight may differ from disk to disk, and md never runs two resyncs on
