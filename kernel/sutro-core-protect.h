@@ -144,6 +144,7 @@ struct sutro_phase_sum {
  * @changed:	a setting or the set of protected groups has changed; a group that only keeps
  *		up with others may join or leave without that (sutro-protected.c)
  * @prolonged:	a probe has prolonged the shared window
+ * @limited:	in this cycle, leads were limited (sutro-favoured.c)
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
@@ -210,6 +211,7 @@ struct sutro_protect {
 	bool clear;
 	bool changed;
 	bool prolonged;
+	bool limited;
 	bool sensitive;
 	bool gentle;
 	bool by_share;

@@ -40,6 +40,19 @@
  * Each level is marked with the least standing (class, then weight) of its entities at or below
  * which a protected group is.  So the question costs one way to the root, not one for each
  * protected group.  All marks are made anew once in a cycle, and when a marked group leaves.
+ *
+ * 3. Groups that are ahead
+ *
+ * A group may be ahead of others: it gave requests for a probe, or was served before others were
+ * protected.  Then it waits until these have had as much.  While groups are protected, others may
+ * have a few percent of the time, and would pay back half a second of service for a minute.  So in
+ * each cycle the group that is farthest ahead at a level loses the part of its lead that exceeds
+ * its part of the time that others have in SUTRO_LEAD_NS (sutro-protect.c).  Entities with the
+ * standing of those with protected groups lose nothing: the time of these counts for their share.
+ *
+ *	A database of 1000 has 97 % of the time.  Beside it, b and c of 100 read 1 MiB at a time.
+ *	In the first second b gave 700 ms for a probe and c nothing.  Others have 30 ms in a
+ *	second, so b would have nothing for 23 s.  It keeps a lead of 30 / 12 = 2.5 ms.
  */
 #include <linux/bits.h>
 #include <linux/math64.h>
@@ -48,6 +61,8 @@
 
 /* The whole weight of an entity: the part of a group that is at no level less than all others. */
 #define SUTRO_PART_WHOLE BIT_ULL(20)
+/* Entities that are examined to find the one that is farthest ahead. */
+#define SUTRO_LEAD_LOOKS 8
 
 static void sutro_look_at_weights(struct sutro_level *level,
 				  const struct rb_root_cached *tree)
@@ -260,5 +275,59 @@ bool sutro_group_keeps_up(const struct sutro_group *group)
 			return group->least;
 		entity = &group->entity;
 		group = group->parent;
+	}
+}
+
+/* Of the entities in a rank of @group's level that are entitled to less, the one farthest ahead. */
+static struct sutro_entity *sutro_farthest(const struct sutro_group *group,
+					   const struct sutro_rank *rank)
+{
+	struct rb_node *node = rb_last(&rank->queue.rb_root);
+	unsigned int left = SUTRO_LEAD_LOOKS;
+	struct sutro_entity *entity;
+
+	for (; node && left--; node = rb_prev(node)) {
+		entity = rb_entry(node, struct sutro_entity, node);
+		if (!group->least || sutro_standing(entity) < group->least)
+			return entity;
+	}
+	return NULL;
+}
+
+/* At @group's level, an entity is ahead of the others of the rank by @ns of their time at most. */
+static void sutro_limit_lead(struct sutro_group *group, struct sutro_rank *rank,
+			     u64 ns)
+{
+	struct sutro_entity *entity = sutro_farthest(group, rank);
+	u64 most;
+
+	if (!entity)
+		return;
+	ns = div_u64(ns * entity->weight, rank->weight_sum);
+	most = rank->vtime + sutro_tree_vtime(entity, ns);
+	if (sutro_before(most, entity->vtime))
+		sutro_tree_move(&group->level, entity, most);
+}
+
+/**
+ * sutro_group_limit_lead - groups do not wait for long because they are ahead
+ * @group:	a group that is served
+ * @ns:		device time of all groups after which others are served again, below 2^34
+ *
+ * One group at each level of @group is looked at.
+ *
+ * Context: as the tree.
+ */
+void sutro_group_limit_lead(struct sutro_group *group, u64 ns)
+{
+	const struct sutro_entity *served = &group->self;
+
+	for (; group; group = group->parent) {
+		struct sutro_rank *rank = sutro_rank_of(&group->level, served);
+
+		if (rank->nr_active > 1)
+			sutro_limit_lead(group, rank,
+					 sutro_level_share(group, ns));
+		served = &group->entity;
 	}
 }

@@ -81,6 +81,9 @@
 
 /* Weight of the newest sample in a maximum: 1/64. */
 #define SUTRO_PROTECT_MAX_SHIFT 6
+/* Where others have less of the time than this, none waits longer than that for its lead. */
+#define SUTRO_LEAD_PART (SUTRO_PROTECT_WHOLE / 4)
+#define SUTRO_LEAD_NS (1000 * 1000 * 1000ULL)
 
 static bool sutro_protect_less(struct rb_node *a, const struct rb_node *b)
 {
@@ -210,6 +213,22 @@ void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group)
 		sutro_protect_dequeue(&core->protect, group->protect);
 }
 
+/*
+ * Where others have little time, none of them waits for long because it is ahead.  Otherwise leads
+ * make their shares exact.  While time is reserved, all of them stay: a floor counts on the service
+ * that its group has by weight.
+ */
+static void sutro_protect_limit_lead(struct sutro_protect *protect,
+				     struct sutro_group *group)
+{
+	if (protect->limited || protect->reserved || protect->reserve ||
+	    protect->part >= SUTRO_LEAD_PART)
+		return;
+	protect->limited = true;
+	sutro_group_limit_lead(group, SUTRO_LEAD_NS * protect->part /
+					      SUTRO_PROTECT_WHOLE);
+}
+
 /**
  * sutro_protect_sent - a request goes to the device
  * @core:	the leaf, with protected groups
@@ -224,6 +243,7 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	u64 share;
 
 	if (!sutro_group_protected(group)) {
+		sutro_protect_limit_lead(protect, group);
 		if (core->gap && protect->away)
 			protect->away_sent_ns = core->now_ns;
 		if (estimate_ns > protect->other_ns)

@@ -42,6 +42,21 @@ static u64 sutro_part(const struct sutro_level *level,
 }
 
 /**
+ * sutro_level_share - the part of an amount that a group and all below it have
+ * @group:	the group; if it is not active, its share were it so
+ * @amount:	the amount, below 2^48
+ *
+ * Return: @amount times the hierarchical weight of all of them.
+ */
+u64 sutro_level_share(const struct sutro_group *group, u64 amount)
+{
+	for (; group->parent; group = group->parent)
+		amount = sutro_part(&group->parent->level, &group->entity,
+				    amount);
+	return amount;
+}
+
+/**
  * sutro_group_share - a group's part of an amount that is divided by weight
  * @group:	the group; if it is not active, its share were it so
  * @amount:	the amount, below 2^48
@@ -51,17 +66,8 @@ static u64 sutro_part(const struct sutro_level *level,
  */
 u64 sutro_group_share(const struct sutro_group *group, u64 amount)
 {
-	const struct sutro_level *level = &group->level;
-	const struct sutro_entity *entity = &group->self;
-
-	for (;;) {
-		amount = sutro_part(level, entity, amount);
-		level = sutro_level_of(group);
-		if (!level)
-			return amount;
-		entity = &group->entity;
-		group = group->parent;
-	}
+	amount = sutro_part(&group->level, &group->self, amount);
+	return sutro_level_share(group, amount);
 }
 
 /*

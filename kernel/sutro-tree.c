@@ -139,9 +139,14 @@ static void sutro_quit(struct sutro_level *level, struct sutro_entity *entity)
 		rb_erase_cached(&entity->node, tree);
 }
 
-/* Move @entity to @vtime.  It usually keeps its place in the tree. */
-static void sutro_move(struct sutro_level *level, struct sutro_entity *entity,
-		       u64 vtime)
+/**
+ * sutro_tree_move - an entity has another vtime
+ * @level:	where it competes
+ * @entity:	the entity, which usually keeps its place in the tree
+ * @vtime:	its vtime from now on
+ */
+void sutro_tree_move(struct sutro_level *level, struct sutro_entity *entity,
+		     u64 vtime)
 {
 	u64 due = vtime + entity->slack;
 	struct rb_node *next, *prev;
@@ -199,7 +204,8 @@ static void sutro_age(struct sutro_level *level, enum sutro_class class, s64 ns)
 static void sutro_charge(struct sutro_level *level, struct sutro_entity *entity,
 			 s64 ns)
 {
-	sutro_move(level, entity, entity->vtime + sutro_tree_vtime(entity, ns));
+	sutro_tree_move(level, entity,
+			entity->vtime + sutro_tree_vtime(entity, ns));
 	sutro_age(level, entity->class, ns);
 }
 
@@ -251,7 +257,7 @@ void sutro_tree_lead(struct sutro_group *group, u64 ns)
 			    sutro_tree_vtime(entity, ns);
 
 		if (sutro_before(entity->vtime, vtime))
-			sutro_move(level, entity, vtime);
+			sutro_tree_move(level, entity, vtime);
 		sutro_age(level, entity->class, ns);
 		level = sutro_level_of(group);
 		if (!level)
@@ -299,8 +305,8 @@ static void sutro_reweigh(struct sutro_level *level,
 		sutro_level_add(level, entity);
 	}
 	entity->slack = sutro_rescale(entity->slack, old, weight);
-	sutro_move(level, entity,
-		   rank->vtime + sutro_rescale(ahead, old, weight));
+	sutro_tree_move(level, entity,
+			rank->vtime + sutro_rescale(ahead, old, weight));
 }
 
 /* The weights of a level have changed: those of the root's own requests follow. */

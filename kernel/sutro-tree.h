@@ -358,6 +358,7 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 		      u32 weight);
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
+u64 sutro_level_share(const struct sutro_group *group, u64 amount);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
 u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 		      u32 ret_slots[SUTRO_LEVELS + 1]);
@@ -367,9 +368,12 @@ bool sutro_group_favoured(struct sutro_group *group, u32 times);
 bool sutro_group_favoured_inside(struct sutro_group *group);
 void sutro_group_mark(struct sutro_group *group);
 void sutro_group_unmark(struct sutro_group *group);
+void sutro_group_limit_lead(struct sutro_group *group, u64 ns);
 bool sutro_group_keeps_up(const struct sutro_group *group);
 s64 sutro_group_lag_ns(const struct sutro_group *group);
 
+void sutro_tree_move(struct sutro_level *level, struct sutro_entity *entity,
+		     u64 vtime);
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);
 void sutro_tree_charge(struct sutro_group *group, s64 ns);
 void sutro_tree_charge_slices(struct sutro_group *group, s64 ns);

@@ -259,8 +259,10 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	if (begins)
 		sutro_apart_end(core);
 	sutro_window_adapt(core, share, depth, now_ns);
-	if (begins)
+	if (begins) {
 		protect->unfit = false;
+		protect->limited = false;
+	}
 	if (sutro_window_releases(core, now_ns))
 		return;
 	begin_ns = now_ns & ~(protect->cycle_ns - 1);

@@ -153,12 +153,49 @@ static void sutro_test_keeps_up_by_class(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sutro_group_keeps_up(&t->c));
 }
 
+/* How much vtime is @entity ahead of the one that was last served beside it? */
+static u64 lead(struct sutro_level *level, const struct sutro_entity *entity)
+{
+	return entity->vtime - sutro_rank_of(level, entity)->vtime;
+}
+
+/* A group that was served in advance waits for a time, unless it is as heavy as a protected one. */
+static void sutro_test_limit_lead(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	u64 before;
+
+	/* b has c and d; a is beside it. */
+	arrive(t, &t->a, 1);
+	arrive(t, &t->c, 1);
+	arrive(t, &t->d, 1);
+	sutro_tree_charge(&t->a, 9000 * MS);
+	sutro_tree_charge(&t->d, 3000 * MS);
+	before = t->a.entity.vtime;
+	sutro_group_mark(&t->a);
+	sutro_group_limit_lead(&t->c, 1000 * MS);
+	KUNIT_EXPECT_EQ(test, t->a.entity.vtime, before);
+	/* Half of the time of b is that of d. */
+	KUNIT_EXPECT_EQ(test, lead(&t->b.level, &t->d.entity),
+			sutro_tree_vtime(&t->d.entity, 250 * MS));
+	sutro_group_unmark(&t->a);
+	sutro_group_limit_lead(&t->c, 1000 * MS);
+	KUNIT_EXPECT_EQ(test, lead(&t->root.level, &t->a.entity),
+			sutro_tree_vtime(&t->a.entity, 500 * MS));
+	/* A shorter lead stays, and the places in the tree are right. */
+	sutro_group_limit_lead(&t->c, 8000 * MS);
+	KUNIT_EXPECT_EQ(test, lead(&t->root.level, &t->a.entity),
+			sutro_tree_vtime(&t->a.entity, 500 * MS));
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
+}
+
 static struct kunit_case sutro_favoured_test_cases[] = {
 	KUNIT_CASE(sutro_test_favoured),
 	KUNIT_CASE(sutro_test_favoured_lightest),
 	KUNIT_CASE(sutro_test_favoured_of_three),
 	KUNIT_CASE(sutro_test_keeps_up),
 	KUNIT_CASE(sutro_test_keeps_up_by_class),
+	KUNIT_CASE(sutro_test_limit_lead),
 	{}
 };
 

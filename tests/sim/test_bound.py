@@ -12,8 +12,7 @@ the largest p, and the T that gives less. The service is exact device time by th
 disk. A group has no service between two of its requests, even alone: the bound is later by the
 latency of its service curve alone. Intervals begin and end at ticks.
 
-The groups of SEEDS are drawn: a victim with or without think time, and one to four others. MISSED
-has those that receive less.
+The groups of SEEDS are drawn: a victim with or without think time, and one to four others.
 
     python3 test_bound.py FIRST COUNT    the worst interval of each of these draws
 """
@@ -40,10 +39,6 @@ WHOLE = 1024
 SIZES = ("4k", "16k", "64k")
 RANKS = (200, 300, 500, 1000, 2000, 0)
 SEEDS = range(60)
-# The bound needs costs that are right. 10: a reader with 16 requests in flight is charged up to 3.7
-# times its device time, and has 0.42 of its rate in windows in which no other group has a request
-# at the device.
-MISSED = {10}
 # Of SEEDS, so many are of groups that need protection and have a bound above half of their rate.
 BOUNDED = 35
 
@@ -154,8 +149,7 @@ def lacks() -> dict[int, Lack]:
 def test_service_is_at_least_the_bound(lacks: dict[int, Lack], number: int) -> None:
     """In each interval."""
     one = lacks.get(number)
-    met = one is None or one.late_s <= one.allowed_s
-    assert met == (number not in MISSED), (one, draw(number).title)
+    assert one is None or one.late_s <= one.allowed_s, (one, draw(number).title)
 
 
 def test_most_draws_have_a_bound(lacks: dict[int, Lack]) -> None:

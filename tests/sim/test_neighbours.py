@@ -241,3 +241,18 @@ def test_backup_beside_other_slices(seed: int) -> None:
     assert rate(database) > 0.95 * rate(alone)
     for other in others:
         assert other["part"] > 0.9 / 11
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize(
+    ("disk", "size", "depth"),
+    [(NVME, 16384, 32), (NVME, 1 << 20, 16), (SSD, 1 << 20, 16)],
+    ids=["nvme-16k", "nvme-1m", "ssd-1m"],
+)
+def test_payback_beside_a_database(disk: dict[str, int], size: int, depth: int, seed: int) -> None:
+    """Others have a few percent of the time, and do not pay back a probe for 10 s."""
+    slice_ = (1000, ((1000, SYNC), (100, WRITES)))
+    bulk = (100, ((100, {**SYNC, "bytes": size, "iodepth": depth}),))
+    _, _, *others = simulate(disk, (1000, (slice_, bulk)), bulk, seed=seed)
+    for other in others:
+        assert other["part"] > 0.05
