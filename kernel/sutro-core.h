@@ -286,6 +286,12 @@ static inline bool sutro_expects_other(const struct sutro_core *core,
 	       sutro_before(now_ns, core->expected_until_ns);
 }
 
+/* Requests that the device works on: a flush may wait for queued data (sutro-commit.c). */
+static inline u32 sutro_at_work(const struct sutro_core *core)
+{
+	return core->in_flight - (core->flush_data ? core->commits : 0);
+}
+
 /*
  * Do others leave room for a group that will soon be back?  Beside one that was protected, a
  * single request that keeps the device busy is enough, as any one does on a rotational device.
@@ -300,7 +306,7 @@ static inline bool sutro_leaves_room(const struct sutro_core *core,
 
 	if (core->tunables.rotational)
 		busy = core->expected_protected;
-	return busy && core->in_flight >= enough &&
+	return busy && sutro_at_work(core) >= enough &&
 	       sutro_expects_other(core, group, now_ns);
 }
 

@@ -335,6 +335,8 @@ static bool sutro_stands_back(const struct sutro_core *core,
 	const struct sutro_protect *protect = &core->protect;
 	u32 others = core->in_flight - protect->in_flight;
 
+	if (core->flush_data)
+		others -= min_t(u32, others, core->commits);
 	if (!protect->gentle || !others || !sutro_protects(protect) ||
 	    sutro_group_protected(group))
 		return false;

@@ -268,7 +268,8 @@ static u32 sutro_volume_least(const struct sutro_core *core,
 {
 	u32 least = READ_ONCE(leaves->part);
 
-	if (part > least && READ_ONCE(leaves->part_of) != core &&
+	/* 0: not set yet; another leaf may be about to, and its stores are seen in any order. */
+	if (least && part > least && READ_ONCE(leaves->part_of) != core &&
 	    sutro_before(now_ns, READ_ONCE(leaves->part_until_ns)))
 		return least;
 	WRITE_ONCE(leaves->part, part);

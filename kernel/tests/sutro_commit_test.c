@@ -109,6 +109,27 @@ static void sutro_test_commit_waits(struct kunit *test)
 	}
 }
 
+/*
+ * Others leave room for a group that will be back while requests are at the device.  A flush is not
+ * there as long as it waits for their data.
+ */
+static void sutro_test_commit_leaves_room(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+
+	arrive(t, &t->a, 1);
+	t->now_ns += SLICE_NS;
+	commit(t, &t->b);
+	t->now_ns += SLICE_NS;
+	t->core.expected = &t->c;
+	t->core.expected_protected = true;
+	t->core.expected_until_ns = t->now_ns + SLICE_NS;
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
+	t->core.flush_data = 1;
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
+	commit_ends(t, &t->b, MS);
+}
+
 /* Requests that are served side by side do not wait for a commit. */
 static void sutro_test_commit_elsewhere(struct kunit *test)
 {
@@ -225,6 +246,7 @@ static struct kunit_case sutro_commit_test_cases[] = {
 	KUNIT_CASE(sutro_test_commit_bound),
 	KUNIT_CASE(sutro_test_commit_in_advance),
 	KUNIT_CASE(sutro_test_commit_waits),
+	KUNIT_CASE(sutro_test_commit_leaves_room),
 	KUNIT_CASE(sutro_test_commit_elsewhere),
 	KUNIT_CASE(sutro_test_commit_keeps_slice),
 	KUNIT_CASE(sutro_test_flush_rotational),

@@ -207,6 +207,7 @@ static void sutro_test_split_requests(struct kunit *test)
 /* All leaves have the smallest shared part of one that has set its own lately. */
 static void sutro_test_smallest_part(struct kunit *test)
 {
+	struct sutro_group_protect *own;
 	struct sutro_test *here, *there;
 	u64 now_ns;
 
@@ -226,6 +227,11 @@ static void sutro_test_smallest_part(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_volume_part(&here->core, 60, now_ns), 20U);
 	now_ns += 2 * there->core.protect.cycle_ns;
 	KUNIT_EXPECT_EQ(test, sutro_volume_part(&here->core, 60, now_ns), 60U);
+	/* The other leaf has stored all but the part, which is read first. */
+	own = list_first_entry(&there->core.protect.groups,
+			       struct sutro_group_protect, list);
+	own->leaves->part = 0;
+	KUNIT_EXPECT_EQ(test, sutro_volume_part(&there->core, 30, now_ns), 30U);
 }
 
 static struct kunit_case sutro_volume_cases[] = {
