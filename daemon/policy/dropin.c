@@ -47,11 +47,17 @@ static int add(struct dropins *l, const char *dir, const char *name)
 	return 0;
 }
 
+/* A policy file of 254 bytes has no folder of drop-ins: no file system has such a long name. */
+static bool is_missing(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
+}
+
 static int list_one(const char *dir, const char *suffix, struct dropins *l)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e = NULL;
-	int err = d || errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	int err = d || is_missing(errno) ? 0 : -errno;
 
 	while (d && !err) {
 		errno = 0;

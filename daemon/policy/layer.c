@@ -215,6 +215,23 @@ void layers_remove(struct layers *l, const char *name)
 	memmove(old, old + 1, (l->n - i) * sizeof(*old));
 }
 
+int layers_move(struct layers *to, struct layers *from, const char *name)
+{
+	struct layer *old = layers_find(from, name);
+	size_t i;
+	int err;
+
+	if (!old)
+		return 0;
+	i = old - from->items;
+	err = layers_put(to, old);
+	if (err)
+		return err;
+	from->n--;
+	memmove(old, old + 1, (from->n - i) * sizeof(*old));
+	return 0;
+}
+
 void layers_done(struct layers *l)
 {
 	for (size_t i = 0; i < l->n; i++)

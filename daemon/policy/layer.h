@@ -61,6 +61,10 @@ struct layer *layers_find(const struct layers *l, const char *name);
 int layers_put(struct layers *l, struct layer *layer);
 
 void layers_remove(struct layers *l, const char *name);
+
+/** layers_move() - move the layer of that name, if there is one, to another list */
+int layers_move(struct layers *to, struct layers *from, const char *name);
+
 void layers_done(struct layers *l);
 
 /** layers_list() - append the first file of each layer, by the name of the layer with a suffix */

@@ -131,11 +131,33 @@ static int add_dropins(const struct policies *p, struct layer *layer,
 	return err;
 }
 
+/* A layer whose drop-ins cannot be listed stays in @l as it is in force. */
+static int load_file(struct policies *p, struct layers *l,
+		     const struct dropin *d, char ***new_errors)
+{
+	const struct layer *present =
+		p->base ? layers_find(&p->base->files, d->name) : NULL;
+	struct layer layer = {};
+	int err = add_file(p, &layer, present, d->path, POLICYFILE_POLICY);
+
+	if (!err) {
+		err = add_dropins(p, &layer, present, d->name);
+		if (err && err != -ENOMEM &&
+		    layers_move(l, &p->files, d->name) < 0)
+			err = -ENOMEM;
+	}
+	err = err
+		      ?: put_layer(l, &layer, strdup(d->name), &p->files,
+				   new_errors);
+	layer_done(&layer);
+	return err;
+}
+
 static int load_files(struct policies *p, char ***new_errors)
 {
 	struct dropins found = {};
 	struct layers l = {};
-	int err;
+	int err, also;
 
 	err = p->base ? layers_list(&p->base->files, "", &found)
 		      : dropins_list(p->roots->policy_dirs, "", ".policy",
@@ -143,18 +165,9 @@ static int load_files(struct policies *p, char ***new_errors)
 	if (err)
 		return err;
 	err = proposals_put(&p->proposals, POLICYFILE_POLICY, "", &found);
-	for (size_t i = 0; i < found.n && !err; i++) {
-		const struct dropin *d = &found.items[i];
-		const struct layer *present =
-			p->base ? layers_find(&p->base->files, d->name) : NULL;
-		struct layer layer = {};
-
-		err = add_file(p, &layer, present, d->path,
-			       POLICYFILE_POLICY) ?:
-		      add_dropins(p, &layer, present, d->name) ?:
-		      put_layer(&l, &layer, strdup(d->name), &p->files,
-				new_errors);
-		layer_done(&layer);
+	for (size_t i = 0; i < found.n && err != -ENOMEM; i++) {
+		also = load_file(p, &l, &found.items[i], new_errors);
+		err = err && also != -ENOMEM ? err : also;
 	}
 	dropins_done(&found);
 	layers_done(&p->files);

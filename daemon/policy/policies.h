@@ -39,7 +39,7 @@ DEFINE_CLEANUP(struct policies *, policies_free);
  * @new_errors: sentences about mistakes that were not there before are added
  *
  * Of a file with mistakes the last good version stays, and all files of a folder that cannot be
- * read.
+ * read. A policy file whose drop-ins cannot be listed stays as it is in force, with its drop-ins.
  *
  * Return: 0, also with mistakes; -errno of a folder, after the others are read; -ENOMEM.
  */

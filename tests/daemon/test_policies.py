@@ -536,3 +536,37 @@ def test_folder_that_cannot_be_read(machine: Machine, systemd: Systemd, sutrod: 
         folder.chmod(0o755)
     sutrod.call("ReloadPolicies")
     sutrod.until(lambda: machine.weights(a) == ["default 555"], 1)
+
+
+def test_dropins_that_cannot_be_listed(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:
+    """Their policy stays as it is in force, and the caller gets the reason; others are read."""
+    for name in "abc":
+        machine.write(f"{ETC}{name}.policy", f"{MATCH}{X}ReadIOPSMin=/{name} 1\n")
+    machine.write(f"{ETC}b.policy.d/1.conf", f"{X}ReadIOPSMax=/b 1\n")
+    a, b, c = (f"ReadIOPSMin=/{name} {{}} {ETC}{name}.policy:4" for name in "abc")
+    dropin = f"ReadIOPSMax=/b 1 {ETC}b.policy.d/1.conf:2"
+    expect("; ".join((a.format(1), b.format(1), dropin, c.format(1))), "")
+
+    machine.at(f"{ETC}b.policy.d/1.conf").unlink()
+    machine.at(f"{ETC}b.policy.d").rmdir()
+    machine.link(f"{ETC}b.policy.d", "b.policy.d")
+    for number in (2, 3):
+        for name in "abc":
+            machine.write(f"{ETC}{name}.policy", f"{MATCH}{X}ReadIOPSMin=/{name} {number}\n")
+        with pytest.raises(dbus.DBusException, match="Too many levels of symbolic links"):
+            sutrod.call("ReloadPolicies")
+        sutrod.settle()
+        values = [e["value"] for e in sutrod.call("GetPolicy", UNIT)]
+        assert values == [f"/a {number}", "/b 1", "/b 1", f"/c {number}"]
+    machine.at(f"{ETC}b.policy.d").unlink()
+    expect("; ".join((a.format(3), b.format(3), c.format(3))), "")
+
+
+@pytest.mark.parametrize("length", [253, 254, 255])
+def test_longest_name_of_a_policy_file(machine: Machine, expect: Expect, length: int) -> None:
+    """No folder of drop-ins can be named after a file of 254 bytes: the file has none."""
+    name = "b" * (length - len(".policy")) + ".policy"
+    files = ("a.policy", name, "c.policy")
+    for file in files:
+        machine.write(f"{ETC}{file}", f"{MATCH}{X}ReadIOPSMin=/{file[0]} 1\n")
+    expect("; ".join(f"ReadIOPSMin=/{file[0]} 1 {ETC}{file}:4" for file in files), "")
