@@ -79,11 +79,22 @@ static int append_governed(struct bus *b, sd_bus_message *r,
 	return err < 0 ? err : bus_close_list(r);
 }
 
-/* The governor has no floors and targets on a device with a hidden leaf. */
+/* The governor has no floors and targets on a device without leaves, or with a hidden one. */
 static bool is_impossible(const struct promise *p)
 {
 	return p->device && promise_is_governed(p) &&
-	       device_hidden_leaf(p->device);
+	       (!p->device->n_leaves || device_hidden_leaf(p->device));
+}
+
+static char *impossible_cause(const struct device *d)
+{
+	const struct device *hidden = device_hidden_leaf(d);
+
+	if (hidden)
+		return actuator_hidden_cause(hidden);
+	return asprintf_or_null("%s has no request queue, so no weight, floor "
+				"or latency target holds there; a limit does",
+				d->node);
 }
 
 /* A limit of a cgroup without the io controller is in no file. */
@@ -125,7 +136,7 @@ static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 	const struct cgrefusal *r;
 
 	if (is_impossible(p))
-		return actuator_hidden_cause(device_hidden_leaf(p->device));
+		return impossible_cause(p->device);
 	if (!p->device)
 		return strdup(promise_is_any(p)
 				      ? ""

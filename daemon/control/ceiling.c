@@ -11,7 +11,8 @@
  * The kernel throttles bios where they are submitted, so the line names the logical device
  * itself. A partition has no line of its own: its ceiling is that of its disk. Where the kernel
  * takes no line for the device, each of its leaves gets one: with the whole value where each leaf
- * carries all (writes to a mirror), else with an equal part.
+ * carries all (writes to a mirror), else with an equal part. A device without a request queue below
+ * (zram, brd) has no leaves, and its line only.
  *
  * Others write io.max, too: IOReadBandwidthMax= of systemd. Of a limit of theirs and a ceiling the
  * lower one holds. Their changes are followed, and
@@ -67,7 +68,7 @@ static int add_limit(struct ceilings *l, const struct device *d,
 		*line = (struct cgchange){
 			.devno = d->devno,
 			.value = cgvalue_unset(CGFILE_MAX),
-			.is_attempt = !d->leaf,
+			.is_attempt = !d->leaf && d->n_leaves,
 		};
 	}
 	if (value < line->value.number[limit])
@@ -91,7 +92,7 @@ static int add_promises(struct ceilings *logical, struct ceilings *leaves,
 		const struct promise *p = &promises->items[i];
 		const struct device *d = p->device;
 
-		if (!d || !d->n_leaves || !is_limit(p))
+		if (!d || !is_limit(p))
 			continue;
 		d = partition_disk(d) ?: d;
 		for (size_t l = 0; l < LIMITS && !err; l++)

@@ -211,3 +211,43 @@ def test_ceiling_beside_limits_of_systemd(
     assert sutrod.until(lambda: machine.weights(a, "io.max") == [ours + "300"]) == 0
     sutrod.call("ResetPolicy", "a.service", "runtime")
     sutrod.until(lambda: machine.weights(a, "io.max") == [theirs])
+
+
+def test_device_without_a_request_queue(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """A limit becomes a line, as the kernel throttles bios. No floor and no target holds."""
+    a = systemd.start("a.service", 200)
+    machine.stripe("dm-1", "254:1", "", "zero")
+    sutrod.start()
+    path = "/dev/mapper/zero"
+    set_policy(
+        sutrod,
+        "a.service",
+        ReadBandwidthMax=f"{path} 5M",
+        ReadBandwidthMin=f"{path} 1M",
+        WriteIOPSMin=f"{path} 10%",
+        LatencyTarget=f"{path} 5ms",
+    )
+    line = "254:1 rbps=5000000 wbps=max riops=max wiops=max"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+
+    def listed() -> dict[str, dict[str, object]]:
+        return {str(p["key"]): p for p in sutrod.call("ListPromises")}
+
+    promises = listed()
+    limit = promises.pop("ReadBandwidthMax")
+    assert (limit["state"], limit["cause"]) == ("stated", "")
+    assert len(promises) == 3
+    for p in promises.values():
+        assert p["state"] == "unweighted"
+        assert str(p["cause"]).startswith("/dev/dm-1 has no request queue, so no weight")
+    assert {str(s[2]): s[5] for s in sutrod.call("ListPromiseStates")} == {
+        "ReadBandwidthMax": "stated",
+        **dict.fromkeys(promises, "unweighted"),
+    }
+    # No leaf gets the line instead: a refusal is reported.
+    machine.fault("io.max", "fail")
+    set_policy(sutrod, "a.service", ReadBandwidthMax=f"{path} 6M")
+    sutrod.until(lambda: listed()["ReadBandwidthMax"]["state"] == "refused")
+    machine.write("/faults", "")
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [])
