@@ -105,6 +105,7 @@ int manager_reload(struct manager *m)
 				"stays in force: %m");
 	manager_drop_paths(m);
 	lookups_forget(&m->lookups);
+	leaf_switches_retry(&m->switches);
 	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);
 	manager_request_all(m);

@@ -8,6 +8,10 @@
  * hangs delays neither the loop nor, after LEAF_LIMIT_SEC, other disks. The kernel completes such
  * a switch whenever the disk returns; the watch on queue/scheduler reports it then.
  *
+ * Each block uevent makes leaf_switch_configured() look at all leaves. A leaf that the kernel does not
+ * switch, as the module is missing, is tried and reported once, and again after a reload: an
+ * installation of the module reloads the daemon.
+ *
  * Devices are found again by name and queue when the child has ended, because the topology may
  * be another one by then.
  */
@@ -47,6 +51,69 @@ void leaf_switches_init(struct leaf_switches *s, const struct machine *m)
 	TAILQ_INIT(&s->list);
 }
 
+/* ---- leaves that could not be switched ---- */
+
+static void failure_remove(struct leaf_switches *all, size_t i)
+{
+	free(all->failures[i].name);
+	all->failures[i] = all->failures[--all->n_failures];
+}
+
+void leaf_switches_retry(struct leaf_switches *all)
+{
+	while (all->n_failures)
+		failure_remove(all, all->n_failures - 1);
+	free(TAKE_PTR(all->failures));
+}
+
+static bool is_of(const struct leaf_failure *f, const struct device *leaf)
+{
+	return streq(f->name, leaf->name) &&
+	       device_is_same(leaf, f->diskseq, f->queue);
+}
+
+static bool has_failed(const struct leaf_switches *all,
+		       const struct device *leaf)
+{
+	for (size_t i = 0; i < all->n_failures; i++)
+		if (is_of(&all->failures[i], leaf))
+			return true;
+	return false;
+}
+
+static int failure_add(struct leaf_switches *all, const struct device *leaf)
+{
+	struct leaf_failure *grown, f = { .name = strdup(leaf->name),
+					  .diskseq = leaf->diskseq,
+					  .queue = leaf->queue };
+
+	grown = f.name ? reallocarray(all->failures, all->n_failures + 1,
+				      sizeof(f))
+		       : NULL;
+	if (!grown) {
+		free(f.name);
+		return -ENOMEM;
+	}
+	all->failures = grown;
+	grown[all->n_failures++] = f;
+	return 0;
+}
+
+/* Drop the failures of removed leaves: disks may come and go without end. */
+static void failures_prune(struct leaf_switches *all)
+{
+	for (size_t i = all->n_failures; i-- > 0;) {
+		const struct leaf_failure *f = &all->failures[i];
+		const struct device *d =
+			topology_by_name(all->machine->topology, f->name);
+
+		if (!d || !is_of(f, d))
+			failure_remove(all, i);
+	}
+}
+
+/* ---- the end of a switch ---- */
+
 static void switch_free(struct leaf_switch *s)
 {
 	struct leaf_switches *all = s->all;
@@ -65,6 +132,7 @@ void leaf_switches_done(struct leaf_switches *s)
 
 	while ((one = TAILQ_FIRST(&s->list)))
 		switch_free(one);
+	leaf_switches_retry(s);
 }
 
 void leaf_switches_forget(struct leaf_switches *s, const void *userdata)
@@ -94,7 +162,8 @@ static int end(struct leaf_switch *s, struct device *leaf, int err)
 	return s->result.error ? 0 : -ENOMEM;
 }
 
-static void finish(struct leaf_switch *s, int err)
+/* @is_answer: @err is that of the write, and not of the child process */
+static void finish(struct leaf_switch *s, int err, bool is_answer)
 {
 	struct leaf_switches *all = s->all;
 	struct device *leaf = find_leaf(s);
@@ -104,7 +173,9 @@ static void finish(struct leaf_switch *s, int err)
 	s->helper = NULL;
 	if (leaf)
 		leaf->is_switching = false;
-	if (end(s, leaf, err) < 0)
+	if (end(s, leaf, err) < 0 ||
+	    (leaf && s->use && s->result.error && is_answer &&
+	     !has_failed(all, leaf) && failure_add(all, leaf) < 0))
 		log_oom();
 	if (all->over)
 		all->over(leaf, s->result.changed, all->userdata);
@@ -128,7 +199,7 @@ static int write_in_child(int fd, void *userdata)
 static void on_written(int err, const char *output, size_t length,
 		       void *userdata)
 {
-	finish(userdata, err ?: -atoi(output));
+	finish(userdata, err ?: -atoi(output), !err);
 }
 
 static void start_waiting(struct leaf_switches *all)
@@ -152,7 +223,7 @@ static void start_waiting(struct leaf_switches *all)
 			return;
 		err = helper_start(all->machine->event, &job, &s->helper);
 		if (err) {
-			finish(s, err);
+			finish(s, err, false);
 			return; /* which continued with the other leaves */
 		}
 		all->n_running++;
@@ -251,9 +322,10 @@ static int use_path(struct leaf_switches *all, const char *path)
 		log_debug_errno(err, "Use=%s: %m, ignoring.", path);
 		return 0;
 	}
-	/* Skip a leaf that was released, or that was switched by hand since. */
+	/* Skip a leaf that was released, that was switched by hand since, or that cannot be switched. */
 	for (size_t i = 0; !err && i < d->n_leaves; i++)
-		if (!leaf_is_known(&m->roots, d->leaves[i]))
+		if (!has_failed(all, d->leaves[i]) &&
+		    !leaf_is_known(&m->roots, d->leaves[i]))
 			err = leaf_switch(all, d->leaves[i], true, NULL, NULL);
 	return err;
 }
@@ -263,6 +335,7 @@ int leaf_switch_configured(struct leaf_switches *all, char *const *use)
 	const char *prefix = all->machine->roots.prefix;
 	int err = 0;
 
+	failures_prune(all);
 	for (char *const *p = use; p && *p && !err; p++) {
 		_cleanup_free_ char *pattern = NULL;
 		glob_t g = {};

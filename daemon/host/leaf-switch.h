@@ -9,16 +9,26 @@
 
 struct leaf_switch;
 
+/** struct leaf_failure - a leaf that could not be switched to sutro; see device_is_same() */
+struct leaf_failure {
+	char *name;
+	uint64_t diskseq;
+	uint64_t queue;
+};
+
 /**
  * struct leaf_switches - leaves whose schedulers are being switched
  * @machine: to which they belong
  * @n_running: child processes
+ * @failures: leaves that leaf_switch_configured() does not try again
  * @over: called after each; @leaf is NULL if it is gone
  */
 struct leaf_switches {
 	const struct machine *machine;
 	TAILQ_HEAD(, leaf_switch) list;
 	unsigned int n_running;
+	struct leaf_failure *failures;
+	size_t n_failures;
 	void (*over)(const struct device *leaf, bool changed, void *userdata);
 	void *userdata;
 };
@@ -44,7 +54,14 @@ typedef void (*leaf_done_t)(const struct device *leaf,
 int leaf_switch(struct leaf_switches *all, struct device *leaf, bool use,
 		leaf_done_t done, void *userdata);
 
-/** leaf_switch_configured() - switch the leaves that @use, [Leaves] Use=, names */
+/**
+ * leaf_switch_configured() - switch the leaves that @use, [Leaves] Use=, names
+ *
+ * A leaf that could not be switched is not tried again before leaf_switches_retry().
+ */
 int leaf_switch_configured(struct leaf_switches *all, char *const *use);
+
+/** leaf_switches_retry() - let leaf_switch_configured() try all leaves again, after a reload */
+void leaf_switches_retry(struct leaf_switches *all);
 
 #endif

@@ -227,7 +227,7 @@ def test_scheduler_that_is_not_there(machine: Machine, sutrod: Sutrod) -> None:
     results = sutrod.call("UseDevices", ["/dev/sdc", "/dev/sdd"])
     assert [r["error"] for r in results] == ["", NOT_THERE]
     assert managed(sutrod) == ["sdc"]
-    # When the module is there, the next change of devices switches the leaf.
+    # When the module is there, a reload switches the leaf.
     machine.set_scheduler("sdd", "none")
     sutrod.call("Reload")
     sutrod.until(lambda: managed(sutrod) == ["sdc", "sdd"])
@@ -253,6 +253,37 @@ def calling(bus: Bus, method: str, *nodes: str) -> Iterator[Future[Any]]:
     with ThreadPoolExecutor(1) as pool:
         yield pool.submit(call, list(nodes))
     connection.close()
+
+
+@pytest.mark.parametrize("scheduler", ["[none] bfq", "[none] bfq sutro"])
+def test_failed_switch_is_repeated_after_a_reload_only(
+    machine: Machine, sutrod: Sutrod, scheduler: str
+) -> None:
+    """Another disk that appears causes no attempt, and no message. A new disk gets its own."""
+
+    def attempts(name: str = "sdd") -> tuple[int, int]:
+        message = f"/dev/{name}: cannot switch" if "sutro" in scheduler else NOT_THERE
+        return writes(machine, name), sutrod.log().count(message.replace("sdd", name))
+
+    def appear(name: str, devno: str) -> None:
+        machine.disk(name, devno, "none")
+        sutrod.elapse(61)
+        sutrod.until(lambda: name in [d["name"] for d in sutrod.call("ListDevices")])
+        sutrod.settle()
+
+    machine.write("/sys/class/block/sdd/queue/scheduler", f"{scheduler}\n")
+    if "sutro" in scheduler:
+        machine.fault("sdd/queue/scheduler", "fail")
+    machine.write(CONF, "[Leaves]\nUse=/dev/sdd\n")
+    sutrod.start()
+    sutrod.until(lambda: attempts() == (1, 1))
+    for number, name in enumerate(("sde", "sdf")):
+        appear(name, f"8:{64 + 16 * number}")
+        assert attempts() == (1, 1)
+    sutrod.call("Reload")
+    sutrod.until(lambda: attempts() == (2, 2))
+    appear("sdg", "8:96")
+    assert attempts() == (2, 2)
 
 
 def writes(machine: Machine, name: str) -> int:
