@@ -35,6 +35,11 @@
 
 #define EVENTS_MAX 1000U
 
+/**
+ * struct cgroup_tree - see cgroup.h
+ * @is_unwatched: a watch failed during the scan or since, see watch_failed()
+ * @is_reported: the failure was logged
+ */
 struct cgroup_tree {
 	struct hierarchy hierarchy;
 	int fd;
@@ -46,6 +51,8 @@ struct cgroup_tree {
 	void *inodes;
 	unsigned int generation;
 	uid_t owner;
+	bool is_unwatched;
+	bool is_reported;
 };
 
 /* ---- files ---- */
@@ -374,6 +381,27 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 	return 0;
 }
 
+/* With too few watches of inotify, thousands of cgroups fail at each scan, so one message stands for
+ * all, until a scan without a failure.
+ */
+static void watch_failed(struct cgroup_tree *t, const char *path, int err)
+{
+	bool is_limit = err == -ENOSPC;
+
+	t->is_unwatched = true;
+	if (t->is_reported)
+		return;
+	t->is_reported = true;
+	log_warning_errno(err,
+			  "Cannot watch %s, changes there and in other cgroups "
+			  "without a watch are found by the periodic "
+			  "comparison: %m%s",
+			  path,
+			  is_limit ? "; raise fs.inotify.max_user_watches, see "
+				     "sysctl(8)"
+				   : "");
+}
+
 static int watch_cgroup(struct cgroup *c)
 {
 	struct cgroup_tree *t = c->tree;
@@ -392,10 +420,7 @@ static int watch_cgroup(struct cgroup *c)
 		r = sd_event_source_set_priority(c->watch,
 						 MACHINE_PRIORITY_CALLS);
 	if (r < 0 && r != -ENOENT)
-		log_warning_errno(r,
-				  "Cannot watch %s, changes there are found "
-				  "by the periodic comparison: %m",
-				  full);
+		watch_failed(t, full, r);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -483,6 +508,7 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 	int err;
 
 	t->generation++;
+	t->is_unwatched = false;
 	err = scan_below(t, "/");
 	if (err)
 		return err;
@@ -505,6 +531,7 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 			next = cgroup_next(t->root, next);
 		remove_cgroup(c);
 	}
+	t->is_reported &= t->is_unwatched;
 	return t->root ? 0 : -ENOENT;
 }
 

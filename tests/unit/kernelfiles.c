@@ -23,7 +23,7 @@
  * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it returns after the
  * fault was removed, as on a disk that does not answer). realpath(3) of a path with the fault "hang" and fsync(2) of such a
  * file never return, too. With "unwatched", another program switches the scheduler to sutro just before
- * inotify_add_watch(2) of queue/scheduler.
+ * inotify_add_watch(2) of queue/scheduler. With "unwatchable", inotify_add_watch(2) fails (ENOSPC).
  *
  * ROOT/owners has the user of paths below sys/fs/cgroup whose owner is not that of the others, as
  * "PATH UID": a test without privilege cannot change it. fstatat(2) reads it.
@@ -358,6 +358,10 @@ int inotify_add_watch(int fd, const char *path, uint32_t mask)
 		faults_pause();
 		write_scheduler(real, "sutro");
 		faults_resume();
+	}
+	if (fault && g_str_equal(fault, "unwatchable")) {
+		errno = ENOSPC;
+		return -1;
 	}
 	return syscall(SYS_inotify_add_watch, fd, path, mask);
 }

@@ -7,6 +7,7 @@
  * "lost".
  */
 
+#include <fcntl.h>
 #include <glib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -287,11 +288,66 @@ static void test_links_are_not_followed(struct test *t)
 	check(fake_has(&t->roots, MOUNT "/system.slice/a.service/file", "new"));
 }
 
+/* Standard error goes to a file until the function returns. */
+static char *log_of_scan(struct test *t)
+{
+	g_autofree char *path = g_strconcat(t->roots.prefix, "/log", NULL);
+	int before = dup(STDERR_FILENO), fd;
+
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	check(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	check(cgroup_tree_scan(t->tree) == 0);
+	settle(t);
+	fflush(stderr);
+	check(dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	close(fd);
+	return fake_read(&t->roots, "/log");
+}
+
+/* One message stands for all, until a scan without a failure. */
+static void test_cgroups_that_cannot_be_watched(struct test *t)
+{
+	settle(t);
+	fake_kernel(&t->roots);
+	for (unsigned int i = 0; i < 2; i++) {
+		_cleanup_free_ char *first = NULL, *second = NULL;
+		_cleanup_free_ char *watched = NULL;
+		const char *line;
+
+		fake_fault(&t->roots, "/b.slice unwatchable\n"
+				      "/b.slice/c unwatchable");
+		make(t, "/b.slice");
+		make(t, "/b.slice/c");
+		make(t, "/d.slice");
+		first = log_of_scan(t);
+		line = strstr(first, "Cannot watch ");
+		check(line && !strstr(line + 1, "Cannot watch "));
+		check(strstr(line, "/b.slice, changes there"));
+		check(strstr(line, "raise fs.inotify.max_user_watches"));
+		check(!cgroup_find(t->tree, "/b.slice/c")->watch);
+		check(cgroup_find(t->tree, "/d.slice")->watch);
+		second = log_of_scan(t);
+		check(streq(second, ""));
+
+		fake_fault(&t->roots, "");
+		watched = log_of_scan(t);
+		check(streq(watched, ""));
+		check(cgroup_find(t->tree, "/b.slice/c")->watch);
+		drop(t, "/b.slice/c");
+		drop(t, "/b.slice");
+		drop(t, "/d.slice");
+		settle(t);
+	}
+	unsetenv("SUTRO_FAKE_ROOT");
+}
+
 int main(void)
 {
 	run_tests(test_scan, test_events, test_files, test_delegated_flood,
 		  test_given_to_a_user, test_scan_finds_a_new_owner,
 		  test_made_again_unnoticed, test_names_of_any_bytes,
-		  test_links_are_not_followed);
+		  test_links_are_not_followed,
+		  test_cgroups_that_cannot_be_watched);
 	return 0;
 }
