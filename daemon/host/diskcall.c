@@ -143,7 +143,7 @@ static void run_worker(pid_t parent, int socket)
 {
 	sigset_t ends;
 
-	/* A stop of the service signals all its processes, but the daemon still restores lines. */
+	/* A terminal signals all its processes, but the daemon still restores lines. */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGINT);

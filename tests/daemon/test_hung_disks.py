@@ -2,9 +2,11 @@
 """Disks whose kernel code does not return: the daemon serves the bus and all other disks."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from fakemachine import Bus, Machine, Sutrod, Systemd, wait_until
@@ -171,6 +173,30 @@ def test_line_that_is_not_taken_before_the_stop(machine: Machine, sutrod: Sutrod
     assert lines(machine, "a.service", "io.max") == [line.strip()]
     sutrod.call("ResetPolicy", "a.service", "runtime")
     sutrod.until(lambda: lines(machine, "a.service", "io.max") == before)
+
+
+def is_running(pid: int) -> bool:
+    """A process that has ended may wait for its parent."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.usefixtures("units")
+def test_children_end_with_a_killed_daemon(machine: Machine, sutrod: Sutrod) -> None:
+    """The worker and a lookup do. KillMode=process of the service leaves them to the kernel."""
+    machine.mount("/srv/dead", "0:50", "nfs", "server:/export")
+    machine.fault("/srv/dead/x", "hang")
+    sutrod.start()
+    workers = sutrod.children().split()
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/srv/dead/x 5M")
+    wait_until(lambda: len(sutrod.children().split()) > len(workers))
+    children = [int(pid) for pid in sutrod.children().split()]
+    assert workers and all(map(is_running, children))
+    sutrod.stop(signal.SIGKILL)
+    wait_until(lambda: not any(map(is_running, children)))
 
 
 @pytest.mark.usefixtures("units")
