@@ -13,6 +13,9 @@
 #define POLKIT_INTERFACE POLKIT ".Authority"
 #define POLKIT_ALLOW_INTERACTION 1U
 
+/* The time to type a password. Without interaction polkit has the default time of sd-bus, 25 s. */
+#define INTERACTION_USEC (300 * 1000000ULL)
+
 struct authorization {
 	struct bus *bus;
 	sd_bus_message *call;
@@ -114,7 +117,7 @@ static int send_question(struct authorization *a, const char *unit,
 			"");
 	return r < 0 ? r
 		     : sd_bus_call_async(a->bus->connection, ret, m, on_polkit,
-					 a, 0);
+					 a, interactive ? INTERACTION_USEC : 0);
 }
 
 int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,

@@ -7,7 +7,7 @@ Values are returned as plain Python: variants are taken out, and the a(st) of de
 becomes a list of {"path", "weight"}.
 
 Each call raises the SutroError for its D-Bus error, BusUnavailable if there is no connection, and
-NoAnswer after ANSWER_TIMEOUT_S without an answer. Rates are in bytes or operations per second,
+NoAnswer after answer_timeout_s() without an answer. Rates are in bytes or operations per second,
 latencies and values of latency targets in microseconds, shares and parts from 0 to 1.
 """
 
@@ -30,6 +30,8 @@ from .values import INFINITY
 Dict = dict[str, Any]
 
 ANSWER_TIMEOUT_S = 25.0  # the timeout of libdbus and sd-bus
+# As long as sutrod waits for polkit, while the user types a password.
+PASSWORD_TIMEOUT_S = 300.0
 # dbus-daemon refuses the 129th call without an answer on one connection.
 CALLS_AT_ONCE = 32
 
@@ -52,6 +54,15 @@ POLICY_MEMBERS = ("SetPolicy", "ResetPolicy", "ReloadPolicies", "CheckPolicies")
 # Members with another action than their service; no action permits Set, of LogLevel.
 MEMBER_ACTIONS = dict.fromkeys(POLICY_MEMBERS, "org.sutro1.manage-policies")
 MEMBER_ACTIONS |= {"Dump": "org.sutro1.dump", "Set": ""}
+# Members for which polkit may request a password from users other than root.
+PASSWORD_MEMBERS = (
+    *POLICY_MEMBERS,
+    "Dump",
+    "UseDevices",
+    "ReleaseDevices",
+    "Reload",
+    "SetUnitProperties",
+)
 
 STATE_FIELDS = ("unit", "cgroup", "key", "path", "device", "state", "value", "got", "granted")
 
@@ -81,6 +92,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     return value
+
+
+def answer_timeout_s(member: str) -> float:
+    """How long a call may take; the user may have to type a password."""
+    may_ask = member in PASSWORD_MEMBERS and os.geteuid() != 0
+    return PASSWORD_TIMEOUT_S if may_ask else ANSWER_TIMEOUT_S
 
 
 def _device_weights(pairs: list[list[Any]]) -> list[Dict]:
@@ -248,12 +265,13 @@ class Client:
             flags=MessageFlag.ALLOW_INTERACTIVE_AUTHORIZATION,
         )
         people = SERVICES.get(service, (service,))[0]
+        timeout_s = answer_timeout_s(member)
         try:
             async with self._free:
-                reply = await asyncio.wait_for(self._bus.call(message), ANSWER_TIMEOUT_S)
+                reply = await asyncio.wait_for(self._bus.call(message), timeout_s)
         except TimeoutError:
             raise errors.NoAnswer(
-                f"{people} did not answer {member} within {ANSWER_TIMEOUT_S:.0f} s"
+                f"{people} did not answer {member} within {timeout_s:.0f} s"
             ) from None
         except (OSError, EOFError, ValueError):
             raise errors.BusUnavailable("the connection to the system bus broke") from None

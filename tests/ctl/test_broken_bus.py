@@ -95,6 +95,7 @@ def test_bus_that_does_not_answer(tmp_path, monkeypatch, stage, expected):
 
     def hurry():
         monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.3)
+        monkeypatch.setattr(client, "PASSWORD_TIMEOUT_S", 0.3)
 
     async def ask():
         if stage == "silent hello":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each failure is a sentence that names the input, and a remedy."""
 
+import os
 import re
 
 import dbus
@@ -8,6 +9,7 @@ import pytest
 from conftest import NOWHERE, process, sutroctl
 from fakemachine import NAME, TOP
 from privatebus import PrivateBus
+from sutro import client
 
 DENIED = "org.freedesktop.DBus.Error.AccessDenied"
 NOT_RUNNING = "sutrod is not running\n          start it: systemctl start sutrod"
@@ -90,6 +92,21 @@ def test_not_permitted(broken, systemd, name, verb, member, action):
     service = "systemd" if verb == "set" else "sutrod"
     assert complaint.startswith(f"{service} does not permit this: Permission denied")
     assert complaint.endswith(f"run it as root (sudo), or allow the polkit action {action}")
+
+
+@pytest.mark.parametrize(
+    ("uid", "member", "limit_s"),
+    [
+        (1000, "SetPolicy", 300),
+        (1000, "UseDevices", 300),
+        (1000, "SetUnitProperties", 300),
+        (1000, "ListPromises", 25),
+        (0, "SetPolicy", 25),
+    ],
+)
+def test_time_for_a_password(monkeypatch, uid, member, limit_s):
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert client.answer_timeout_s(member) == limit_s
 
 
 def test_level_of_the_log_is_set_by_root_alone(monkeypatch):

@@ -2,6 +2,7 @@
 """org.sutro1: every member, its errors, and who may call it."""
 
 import os
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -311,6 +312,49 @@ def test_without_polkit(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
         "org.freedesktop.DBus.Error.AccessDenied "
     )
     assert machine.scheduler("sdd") == "none"
+
+
+# Calls Reload as another user, perhaps one with a dialog for passwords, and prints the error.
+INTERACTIVE_CALLER = """
+import os, dbus
+if os.getuid() == 0:
+    os.setgid({uid}); os.setuid({uid})
+bus = dbus.bus.BusConnection(os.environ["DBUS_SYSTEM_BUS_ADDRESS"])
+call = dbus.lowlevel.MethodCallMessage("{name}", "{path}", "{interface}", "Reload")
+call.set_allow_interactive_authorization({interactive})
+try:
+    bus.send_message_with_reply_and_block(call, {patience_s})
+    print("ok")
+except dbus.DBusException as e:
+    print(e.get_dbus_name())
+"""
+
+
+@pytest.mark.parametrize(("interactive", "limit_s"), [(True, 300), (False, 25)])
+@pytest.mark.parametrize("in_time", [True, False])
+def test_time_for_a_password(
+    bus: Bus, sutrod: Sutrod, interactive: bool, limit_s: int, in_time: bool
+) -> None:
+    """The daemon waits for polkit while the user types the password."""
+    sutrod.start()
+    names = {"uid": NOBODY, "name": NAME, "path": PATH, "interface": INTERFACE}
+    program = INTERACTIVE_CALLER.format(**names, interactive=interactive, patience_s=PATIENCE_S)
+    bus.polkit.process.send_signal(signal.SIGSTOP)
+    with bus.monitored("CheckAuthorization") as calls, ThreadPoolExecutor(1) as pool:
+        command = [sys.executable, "-c", program]
+        caller = pool.submit(subprocess.check_output, command, text=True, timeout=PATIENCE_S)
+        try:
+            arrive(calls, 1)
+            sutrod.elapse(limit_s - 1)
+            assert not caller.done()
+            if not in_time:
+                sutrod.elapse(2)
+                assert caller.result().strip() == "org.freedesktop.DBus.Error.AccessDenied"
+        finally:
+            bus.polkit.process.send_signal(signal.SIGCONT)
+        if in_time:
+            assert caller.result().strip() == "ok"
+        assert calls[0].get_args_list()[3] == int(interactive)
 
 
 def test_reading_is_open(sutrod: Sutrod) -> None:
