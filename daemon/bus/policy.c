@@ -230,6 +230,7 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 {
 	const struct change *c = userdata;
 	const char *line = strchr(output, '\n');
+	_cleanup_free_ char *mistake = NULL;
 	bool is_other;
 
 	if (err == -ETIMEDOUT)
@@ -242,7 +243,14 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 	is_other = err > 0;
 	if (err >= 0)
 		err = policies_take(b->policies, c->unit,
-				    (enum policy_lifetime)c->lifetime);
+				    (enum policy_lifetime)c->lifetime,
+				    &mistake);
+	if (mistake)
+		return bus_error(error, SD_BUS_ERROR_FAILED,
+				 "%s: the policy is on the disk, but cannot be "
+				 "read back, so it is not in force: %s. "
+				 "ReloadPolicies() reads it again.",
+				 c->unit, mistake);
 	if (err)
 		return refuse(error, c->unit, err,
 			      line && line[1] ? line + 1 : NULL);

@@ -63,7 +63,7 @@ static int read_settings(const char *path, struct promises *ret,
 
 /* A file without settings is removed. */
 static int replace(const char *subject, const char *file, const char *dir,
-		   bool may_create, const struct promises *l)
+		   bool may_create, const struct promises *l, char **ret_error)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -75,7 +75,17 @@ static int replace(const char *subject, const char *file, const char *dir,
 	if (!may_create)
 		return -ENOSPC;
 	text = policyfile_format(subject, l);
-	return text ? store_put(dir, file, text) : -ENOMEM;
+	if (!text)
+		return -ENOMEM;
+	/* A file that is too large would not be read again. */
+	if (strlen(text) > POLICYFILE_BYTES_MAX) {
+		*ret_error = asprintf_or_null(
+			"the file of all its settings would have more than "
+			"%u KiB; shorten paths, or reset settings",
+			POLICYFILE_BYTES_MAX / 1024);
+		return *ret_error ? -EINVAL : -ENOMEM;
+	}
+	return store_put(dir, file, text);
 }
 
 int controlfile_write(const struct roots *roots, const char *subject,
@@ -104,7 +114,8 @@ int controlfile_write(const struct roots *roots, const char *subject,
 	is_other = err > 0;
 	if (err >= 0)
 		err = replace(subject, strrchr(path, '/') + 1,
-			      controlfile_dir(roots, lifetime), may_create, &l);
+			      controlfile_dir(roots, lifetime), may_create, &l,
+			      ret_error);
 	promises_done(&l);
 	return err ?: is_other;
 }

@@ -551,8 +551,19 @@ int policies_erase(const struct policies *p, const char *subject,
 	return controlfile_erase(p->roots, subject, lifetime);
 }
 
+/* Return: 0; -EBADMSG: the file could not be read back, and its last good version is in force. */
+static int first_mistake(const struct layer *layer, char **ret_error)
+{
+	char **errors = layer->files[0].errors;
+
+	if (!errors)
+		return 0;
+	*ret_error = strdup(errors[0]);
+	return *ret_error ? -EBADMSG : -ENOMEM;
+}
+
 int policies_take(struct policies *p, const char *subject,
-		  enum policy_lifetime lifetime)
+		  enum policy_lifetime lifetime, char **ret_error)
 {
 	_cleanup_free_ char *name = NULL, *path = NULL;
 	struct layers *l = &p->control[lifetime];
@@ -568,5 +579,7 @@ int policies_take(struct policies *p, const char *subject,
 	err = layer_add_file(&layer, path, POLICYFILE_CONTROL)
 		      ?: put_layer(l, &layer, strdup(name), l, NULL);
 	layer_done(&layer);
+	if (!err)
+		err = first_mistake(layers_find(l, name), ret_error);
 	return err;
 }

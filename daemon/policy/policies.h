@@ -130,8 +130,13 @@ int policies_write(const struct policies *p, const char *subject,
 int policies_erase(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime);
 
-/** policies_take() - read the control file of @subject, which was written or removed */
+/**
+ * policies_take() - read the control file of @subject, which was written or removed
+ * @ret_error: for -EBADMSG a sentence, to be freed; else not touched
+ *
+ * Return: 0; -EBADMSG: the file cannot be read back, the last good version stays in force; -errno.
+ */
 int policies_take(struct policies *p, const char *subject,
-		  enum policy_lifetime lifetime);
+		  enum policy_lifetime lifetime, char **ret_error);
 
 #endif

@@ -30,9 +30,6 @@
 
 #define BLANKS " \t"
 
-/* Unit files have some KiB. systemd itself cuts a line at this size. */
-#define SIZE_MAX_BYTES (1024 * 1024)
-
 #define MISTAKES_MAX 20U
 
 /* Bytes of a wrong text that a message shows: enough to find it. */
@@ -255,18 +252,18 @@ static int read_text(struct parser *p, int fd, char **ret)
 		return complain(p, 0, "no regular file",
 				"a regular file, or a link to one or to "
 				"/dev/null");
-	text = malloc(SIZE_MAX_BYTES + 2);
+	text = malloc(POLICYFILE_BYTES_MAX + 2);
 	if (!text)
 		return -ENOMEM;
 	do {
-		n = read(fd, text + length, SIZE_MAX_BYTES + 1 - length);
+		n = read(fd, text + length, POLICYFILE_BYTES_MAX + 1 - length);
 		if (n < 0 && errno != EINTR)
 			return complain(p, 0, strerror(errno),
 					"a readable file");
 		length += n > 0 ? n : 0;
-	} while (n && length <= SIZE_MAX_BYTES);
+	} while (n && length <= POLICYFILE_BYTES_MAX);
 	text[length] = '\0';
-	if (length > SIZE_MAX_BYTES)
+	if (length > POLICYFILE_BYTES_MAX)
 		return complain(p, 0, "too large", "at most 1 MiB");
 	if (strlen(text) != length)
 		return complain(p, 0, "zero byte", "text");
@@ -277,7 +274,7 @@ static int read_text(struct parser *p, int fd, char **ret)
 
 static int take_given(struct parser *p, const char *given, char **ret)
 {
-	if (strlen(given) > SIZE_MAX_BYTES)
+	if (strlen(given) > POLICYFILE_BYTES_MAX)
 		return complain(p, 0, "too large", "at most 1 MiB");
 	p->file.mask = !*given;
 	*ret = strdup(given);

@@ -8,6 +8,9 @@
 /* Most settings of one file: a control file of a user must not grow without end. */
 #define POLICYFILE_STATEMENTS_MAX 256U
 
+/* Unit files have some KiB. systemd itself cuts a line at this size. */
+#define POLICYFILE_BYTES_MAX (1024U * 1024)
+
 /**
  * enum policyfile_kind - the sections that a file may have
  * @POLICYFILE_POLICY: *.policy: [Match], which it must have, and [X-Sutro]

@@ -381,6 +381,27 @@ def test_disk_of_the_policies_does_not_answer(
     assert [p["value"] for p in sutrod.call("GetPolicy", UNIT)] == ["400"]
 
 
+def test_file_that_would_be_too_large(machine: Machine, sutrod: Sutrod) -> None:
+    """It could not be read again, so it is refused, and the file stays as it was."""
+    sutrod.start()
+    file = machine.at(f"{CONTROL_RUN}{UNIT}.policy")
+    message = ""
+    written = 0
+    for number in range(17):
+        names = (f"/{number:03}{i:03}/" + 2043 * "a/" + "b 1999999999" for i in range(15))
+        assignments = pairs(*(("ReadIOPSMin", name) for name in names))
+        try:
+            sutrod.call("SetPolicy", UNIT, assignments, "runtime")
+        except dbus.DBusException as error:
+            message = str(error.get_dbus_message())
+            break
+        written = file.stat().st_size
+    assert "would have more than 1024 KiB" in message
+    assert file.stat().st_size == written < 1 << 20
+    sutrod.call("ReloadPolicies")
+    assert errors(machine, sutrod) == []
+
+
 def test_set_keeps_what_was_edited(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:
     """A file with a mistake is not written over, only reset."""
     file = f"{CONTROL_RUN}{UNIT}.policy"
