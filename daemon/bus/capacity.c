@@ -213,8 +213,8 @@ static int check_paths(const struct bus *b, const struct promises *present,
 			return bus_error(
 				error, SD_BUS_ERROR_TIMEOUT,
 				"%s: the path could not be looked up. "
-				"Does its file server answer? Reload() "
-				"looks it up again.",
+				"Does its file server answer? \"systemctl "
+				"reload sutrod\" looks it up again.",
 				p->path);
 	}
 	return 0;

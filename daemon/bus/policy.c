@@ -237,7 +237,7 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 		return bus_error(error, SD_BUS_ERROR_TIMEOUT,
 				 "%s: the policy was not on the disk within "
 				 "%u s. If it arrives there later, "
-				 "ReloadPolicies() puts it in force.",
+				 "\"sutroctl policy reload\" puts it in force.",
 				 c->unit, LIMIT_SEC);
 	err = err ?: -atoi(output);
 	is_other = err > 0;
@@ -249,7 +249,7 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 		return bus_error(error, SD_BUS_ERROR_FAILED,
 				 "%s: the policy is on the disk, but cannot be "
 				 "read back, so it is not in force: %s. "
-				 "ReloadPolicies() reads it again.",
+				 "\"sutroctl policy reload\" reads it again.",
 				 c->unit, mistake);
 	if (err)
 		return refuse(error, c->unit, err,

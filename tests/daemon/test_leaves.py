@@ -16,8 +16,8 @@ from plant import set_policy
 CONF = "/etc/sutro/sutrod.conf"
 EVERY = dbus.Array([], signature="s")
 NOT_THERE = (
-    '/dev/sdd: the kernel has no scheduler "sutro". Install the package sutro-dkms, and see '
-    '"dkms status".'
+    '/dev/sdd: the kernel has no scheduler "sutro". Install the package sutro-dkms. If '
+    '"dkms status" lists it as installed, "modprobe sutro" prints the reason.'
 )
 LATE = "/dev/sdd: the disk has not finished its requests in 10 s."
 UNDER_WAY = "/dev/sdd: its scheduler is being switched already. Try it again in some seconds."
