@@ -76,7 +76,7 @@
 /* Device time of data in a cache: estimates that are too high must not add up. */
 #define SUTRO_GAP_CACHED_MAX_NS (50 * 1000 * US)
 /* The whole device, of which a group has its share, divided by costs of up to a second. */
-#define SUTRO_GAP_SHARE_WHOLE BIT_ULL(40)
+#define SUTRO_GAP_SHARE_WHOLE BIT_ULL(44)
 
 /* Can other groups use the device while a protected group thinks? */
 static bool sutro_gap_is_usable(const struct sutro_core *core,

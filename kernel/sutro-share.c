@@ -44,7 +44,7 @@ static u64 sutro_part(const struct sutro_level *level,
 /**
  * sutro_level_share - the part of an amount that a group and all below it have
  * @group:	the group; if it is not active, its share were it so
- * @amount:	the amount, below 2^40
+ * @amount:	the amount, below 2^48
  *
  * Return: @amount times the hierarchical weight of all of them.
  */
@@ -59,7 +59,7 @@ u64 sutro_level_share(const struct sutro_group *group, u64 amount)
 /**
  * sutro_group_share - a group's part of an amount that is divided by weight
  * @group:	the group; if it is not active, its share were it so
- * @amount:	the amount, below 2^40
+ * @amount:	the amount, below 2^48
  *
  * Return: @amount times the group's hierarchical weight (hweight); where a higher
  * class is active, of the part that is left to lower ones.

@@ -92,8 +92,9 @@ def test_mirror(disk: Job, weight: int, seed: int) -> None:
 def test_thinker(disk: Job, rest: float, kind: int) -> None:
     """One of class rt, beside a flood and a scan, which share the rest.
 
-    The latency and the rest are medians of the seeds: with three of ten, on the stripe of nvme, costs
-    of the others are learned late, 1 % of their requests in gaps take too long, and they have less.
+    The latency and the rest are medians of the seeds: with three of ten, on the stripe of nvme,
+    costs of the others are learned late. Then 1 % of their requests in gaps take too long, and they
+    have less.
     """
     cgroups = [{"class": RT}, {"class": BE}, {"class": BE}]
     clients = [{"cgroup": 1, **thinks(5)}, {"cgroup": 2, **FLOOD}, {"cgroup": 3, **SCAN}]
