@@ -81,7 +81,10 @@
 
 /* Weight of the newest sample in a maximum: 1/64. */
 #define SUTRO_PROTECT_MAX_SHIFT 6
-/* Where others have less of the time than this, none waits longer than that for its lead. */
+/*
+ * Where others have less than SUTRO_LEAD_PART of the time, a group pays back at most its part of
+ * the time that they have in SUTRO_LEAD_NS (sutro-favoured.c).
+ */
 #define SUTRO_LEAD_PART (SUTRO_PROTECT_WHOLE / 4)
 #define SUTRO_LEAD_NS (1000 * 1000 * 1000ULL)
 

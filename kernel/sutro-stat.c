@@ -69,8 +69,8 @@ static u64 sutro_busy_ns(struct sutro_blkg *sblkg)
  * @sf:		where
  * @sblkg:	of which group
  *
- * Counters are read without the locks under which they are written:
- * values may be a request apart.
+ * Counters are read without the locks under which they are written: values may be a request
+ * apart.
  *
  * Context: RCU read side; older kernels hold q->queue_lock, too.
  */
