@@ -109,7 +109,8 @@ int bus_in_background(struct bus *b, sd_bus_message *call,
 	task_free(t);
 	if (r == -EBUSY)
 		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-				 "Too much is under way already.");
+				 "Too many calls are under way already; try "
+				 "again in a second.");
 	return r;
 }
 

@@ -124,7 +124,9 @@ static int then(struct bus *b, sd_bus_message *call, void *userdata, int err,
 {
 	if (err == -ETIMEDOUT)
 		return bus_error(error, SD_BUS_ERROR_TIMEOUT,
-				 "The state was not complete after %u s.",
+				 "The state was not complete after %u s; try "
+				 "again. If it stays so, see \"journalctl -u "
+				 "sutrod\" for a disk that hangs.",
 				 LIMIT_SEC);
 	return err ?: sd_bus_reply_method_return(call, "s", output);
 }

@@ -77,6 +77,8 @@ BY_NAME: dict[str, type[errors.SutroError]] = {
     "org.sutro1.Error.Overcommitted": errors.Overcommitted,
     "org.freedesktop.systemd1.NoSuchUnit": errors.NoSuchUnit,
 }
+BROKE = "the connection to the system bus broke"
+BROKE_REMEDY = "try again; if it breaks again, see: journalctl -u dbus -n 20"
 # Remedies for failures of a path that the message of the daemon names.
 HINTS: dict[type[errors.SutroError], str] = dict.fromkeys(
     (errors.NoSuchPath, errors.NoQueue), "name a volume of the system, see: sutroctl tree"
@@ -115,6 +117,12 @@ def _promise(promise: Dict) -> Dict:
     return promise | ({"value": None} if promise["value"] == INFINITY else {})
 
 
+def _log_of(service: str) -> str:
+    """The command that shows the log of a service."""
+    unit = SERVICES.get(service, (service, None))[1]
+    return f"journalctl -u {unit} -n 20" if unit else "journalctl -b -n 20"
+
+
 def _failure(service: str, member: str, name: str, text: str) -> errors.SutroError:
     """The exception for the D-Bus error `name` of a call."""
     people, unit = SERVICES.get(service, (service, None))
@@ -137,9 +145,17 @@ def _failure(service: str, member: str, name: str, text: str) -> errors.SutroErr
             "start the new one: systemctl restart sutrod",
         )
     if last in NOT_RUNNING:
-        hint = f"start it: systemctl start {unit}" if unit else ""
+        hint = f"start it: systemctl start {unit}" if unit else f"see: {_log_of(service)}"
         return errors.NotRunning(f"{people} is not running", hint)
-    return errors.SutroError(f"{people} answered: {text}")
+    # Errors of org.sutro1, and refusals by a bound, have the next step in their text.
+    has_remedy = name.startswith(SUTRO + ".") or last in (
+        "InvalidArgs",
+        "LimitsExceeded",
+        "Timeout",
+    )
+    return errors.SutroError(
+        f"{people} answered: {text}", "" if has_remedy else f"see: {_log_of(service)}"
+    )
 
 
 class _Bus(MessageBus):
@@ -271,10 +287,11 @@ class Client:
                 reply = await asyncio.wait_for(self._bus.call(message), timeout_s)
         except TimeoutError:
             raise errors.NoAnswer(
-                f"{people} did not answer {member} within {timeout_s:.0f} s"
+                f"{people} did not answer {member} within {timeout_s:.0f} s",
+                f"try again; if it stays so, see: {_log_of(service)}",
             ) from None
         except (OSError, EOFError, ValueError):
-            raise errors.BusUnavailable("the connection to the system bus broke") from None
+            raise errors.BusUnavailable(BROKE, BROKE_REMEDY) from None
         if reply.message_type is MessageType.ERROR:
             text = str(reply.body[0]) if reply.body else reply.error_name
             raise _failure(service, member, reply.error_name, text)

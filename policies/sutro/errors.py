@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Failures that a user can resolve: each has a sentence, and a remedy if there is one."""
 
+import errno
+from pathlib import Path
+
 
 class SutroError(Exception):
     """A failure: `message` is a sentence that names the bad input, `hint` a remedy or ""."""
@@ -61,3 +64,22 @@ class BadPolicy(SutroError):
 
 class Overcommitted(SutroError):
     """Floors would be more than the declared capacity of a device."""
+
+
+REMEDIES = {
+    errno.ENOENT: "correct the name, or make the folder that is missing",
+    errno.EACCES: "run it as root (sudo), or name another file",
+    errno.EPERM: "run it as root (sudo), or name another file",
+    errno.EISDIR: "name a file in that folder",
+    errno.ENOSPC: "make room on its file system, or name another file",
+    errno.EDQUOT: "make room on its file system, or name another file",
+    errno.EROFS: "name a file on a file system that can be written",
+}
+
+
+def of_file(
+    file: str | Path, error: OSError, kind: type[SutroError] = SutroError, remedy: str = ""
+) -> SutroError:
+    """The failure of a call on a file, with the remedy for its reason or the given one."""
+    hint = remedy or REMEDIES.get(error.errno or 0, "name another file")
+    return kind(f"{file}: {error.strerror}", hint)

@@ -137,6 +137,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--listen: '{args.listen}' is no ADDRESS:PORT")
     except OSError as error:
         print(f"sutro-exporter: {args.listen}: {error.strerror}", file=sys.stderr)
+        print("                name another address: --listen 127.0.0.1:PORT", file=sys.stderr)
         return 1
     try:
         Server(found, None if args.all else CGROUPS_MOST).run()

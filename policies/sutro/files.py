@@ -7,7 +7,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from .errors import SutroError
+from .errors import SutroError, of_file
 
 
 def replace(file: str | Path, text: bytes) -> None:
@@ -19,7 +19,7 @@ def replace(file: str | Path, text: bytes) -> None:
     try:
         _replace(file, text)
     except OSError as error:
-        raise SutroError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error) from None
 
 
 def _replace(file: str | Path, text: bytes) -> None:
@@ -33,7 +33,7 @@ def _replace(file: str | Path, text: bytes) -> None:
         Path(file).write_bytes(text)
         return
     if before and not stat.S_ISREG(before.st_mode):
-        raise SutroError(f"{file}: this is no regular file")
+        raise SutroError(f"{file}: this is no regular file", "name another file")
     target = os.path.realpath(file)
     # Without a suffix that readers of the folder look for.
     descriptor, new = tempfile.mkstemp(prefix=".sutro-", dir=os.path.dirname(target))

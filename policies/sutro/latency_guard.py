@@ -199,14 +199,19 @@ def read(file: str) -> tuple[str, str, str, Goal]:
     top = settings.load(file)
     unit, path = fields.unit(top), fields.path(top)
     if not path:
-        raise top.wrong("", "'path' is missing here: the target is about reads on a device")
+        raise top.wrong(
+            "", "'path' is missing here: name the device whose reads the target is about"
+        )
     key = fields.key(top, RAISED, "raise")
     text: dict[str, Any] = {name: top.take(name, str) for name in ("target", "min", "max")}
     target_us = fields.number(top, "target", "LatencyTarget", text["target"], NO_PERCENTILE)
     least, most = (fields.number(top, name, key, text[name]) for name in ("min", "max"))
     top.finish()
     if least >= most:
-        raise top.wrong("max", f"max = '{text['max']}' is not above min = '{text['min']}'")
+        raise top.wrong(
+            "max",
+            f"max = '{text['max']}' is not above min = '{text['min']}'; raise it, or lower min",
+        )
     return unit, key, path, Goal(target_us, least, most)
 
 

@@ -52,7 +52,10 @@ def check(args: argparse.Namespace) -> None:
 def _must_be_a_word(path: str) -> None:
     """UsageError for a path that no line of sutrod.conf can have."""
     if any(c.isspace() for c in path):
-        raise UsageError(f"'{path}' has a blank: sutrod.conf has no such paths")
+        raise UsageError(
+            f"'{path}' has a blank: sutrod.conf has no such paths",
+            "name the device by a path without blanks, such as /dev/vg/db",
+        )
 
 
 def _confirm(name: str, users: list[str], others: list[str], args: argparse.Namespace) -> None:
@@ -199,7 +202,10 @@ async def measure(client: Client, args: argparse.Namespace) -> Answer:
         rates[word] = int(rate * PART)
         measured.append({"key": key, "measured": rate, "capacity": rates[word]})
     if not all(rates.values()):
-        raise SutroError(f"{path}: no read was finished in {args.seconds} s")
+        raise SutroError(
+            f"{path}: no read was finished in {args.seconds} s, and nothing was declared",
+            f"measure longer, up to --seconds={SECONDS_MOST}; errors of the device: journalctl -k",
+        )
     file = ""
     if not args.dry_run:
         file = str(_keep(path, rates | await _declared(client, path)))

@@ -19,7 +19,9 @@ def words(variable: str) -> list[str]:
     try:
         return shlex.split(text)
     except ValueError as error:
-        raise SutroError(f"{variable}: {error}: {text}") from None
+        raise SutroError(
+            f"{variable}: {error}: {text}", f"correct {variable}, or unset it"
+        ) from None
 
 
 def _command() -> list[str]:

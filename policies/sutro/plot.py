@@ -16,7 +16,7 @@ from typing import Any
 from . import chart, units
 from .answer import Answer
 from .client import Client
-from .errors import NoSuchPromise, NoSuchUnit, SutroError, UsageError
+from .errors import NoSuchPromise, NoSuchUnit, SutroError, UsageError, of_file
 from .promises import worst_first
 from .recording import is_number
 
@@ -75,7 +75,7 @@ async def plot(client: Client | None, args: argparse.Namespace) -> Answer:
         draw = chart.png if output.suffix == ".png" else chart.html
         draw(panels, output)
     except OSError as error:
-        raise SutroError(f"{output}: {error.strerror}") from None
+        raise of_file(output, error) from None
     drawn = [
         {"unit": one.unit, "key": one.key, "path": one.path, "samples": len(one.seconds)}
         for one in panels
@@ -114,9 +114,11 @@ def _recorded(file: str) -> list[Panel]:
                     panel = panels.setdefault(name, Panel(*name))
                     panel.add(*(sample[name] for name in FIELDS))
     except OSError as error:
-        raise SutroError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error) from None
     except UnicodeDecodeError:
-        raise SutroError(f"{file}: this is not UTF-8 text") from None
+        raise SutroError(
+            f"{file}: this is not UTF-8 text", "make one: sutroctl watch --json >FILE"
+        ) from None
     return list(panels.values())
 
 

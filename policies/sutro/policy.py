@@ -22,7 +22,7 @@ from .answer import (
     without_io,
 )
 from .client import Client
-from .errors import BadPolicy, NoQueue, NoSuchPath, OutOfReach, SutroError, UsageError
+from .errors import BadPolicy, NoQueue, NoSuchPath, OutOfReach, SutroError, UsageError, of_file
 from .program import Program
 from .topology import Topology
 
@@ -57,6 +57,9 @@ def assignments(texts: list[str]) -> list[tuple[str, str]]:
 
 # check
 
+# The bus carries no other text.
+TO_UTF8 = "write the file as UTF-8 text"
+
 
 def sutrod() -> str:
     """The path of the daemon, which is rarely in the PATH of a user; SutroError without it."""
@@ -72,11 +75,11 @@ def text_of(file: str) -> str:
     try:
         text = Path(file).read_bytes().decode()
     except OSError as error:
-        raise SutroError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error) from None
     except UnicodeDecodeError:
-        raise SutroError(f"{file}: this is not UTF-8") from None
+        raise SutroError(f"{file}: this is not UTF-8", TO_UTF8) from None
     if "\0" in text:
-        raise SutroError(f"{file}: this has a zero byte, so it is no text")
+        raise SutroError(f"{file}: this has a zero byte, so it is no text", TO_UTF8)
     return text
 
 

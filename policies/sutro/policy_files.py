@@ -15,7 +15,7 @@ from pathlib import Path
 from . import policy, units
 from .answer import Answer, must_be_known, reply, wants_json
 from .client import Client
-from .errors import NotPermitted, SutroError
+from .errors import NotPermitted, SutroError, of_file
 from .files import replace
 from .pager import words
 
@@ -64,7 +64,10 @@ def _edit(draft: Path) -> None:
     except OSError as error:
         raise SutroError(f"{command[0]}: {error.strerror}", "set EDITOR to another one") from None
     if status:
-        raise SutroError(f"{command[0]} ended with status {status}; nothing was changed")
+        raise SutroError(
+            f"{command[0]} ended with status {status}; nothing was changed",
+            "run it again, or set EDITOR to another editor",
+        )
 
 
 def _again() -> bool:
@@ -101,7 +104,10 @@ def _edited(draft: Path, is_json: bool) -> str:
         if check.returncode == 0:
             return policy.text_of(str(draft))
         if not _again():
-            raise SutroError("the edited text has mistakes; nothing was changed")
+            raise SutroError(
+                "the edited text has mistakes; nothing was changed",
+                "correct the lines that are named above; sutro.policy(5) has the keys",
+            )
 
 
 def _text(file: Path) -> str | None:
@@ -111,11 +117,11 @@ def _text(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SutroError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error) from None
     if file.resolve() == Path(os.devnull):
         raise SutroError(f"{file} is masked by a link to {os.devnull}", f"remove it: rm {file}")
     if not stat.S_ISREG(mode):
-        raise SutroError(f"{file}: this is no regular file")
+        raise SutroError(f"{file}: this is no regular file", f"move it away: mv {file} {file}.old")
     return policy.text_of(str(file))
 
 
@@ -146,7 +152,10 @@ async def edit(client: Client, args: argparse.Namespace) -> Answer:
             print("Nothing was changed.", file=sys.stderr)
             return Answer(None)
         if _text(file) != there:
-            raise SutroError(f"{file} was changed by another program; nothing was changed")
+            raise SutroError(
+                f"{file} was changed by another program while it was edited; nothing was changed",
+                f"edit it again: sutroctl policy edit {args.unit}",
+            )
         replace(file, after.encode())
     try:
         await client.reload_policies()

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from . import __version__, values
 from .answer import awaited, wait
-from .client import Client
+from .client import BROKE, BROKE_REMEDY, Client
 from .errors import BusUnavailable, NotRunning, SutroError, UsageError
 
 # Time between two attempts to reach the bus and sutrod: about that of a restart of either.
@@ -166,7 +166,7 @@ class Program:
             while not self._stopping:
                 self._wake.clear()
                 if self._lost:
-                    raise BusUnavailable("the connection to the system bus broke")
+                    raise BusUnavailable(BROKE, BROKE_REMEDY)
                 if self._restarted:
                     self._restarted = False
                     await self.state_again()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .errors import SutroError, UsageError
+from .errors import UsageError, of_file
 
 Dict = dict[str, Any]
 
@@ -92,9 +92,11 @@ def read(file: str) -> list[Record]:
     try:
         lines = Path(file).read_text().splitlines()
     except UnicodeDecodeError:
-        raise UsageError(f"{file}: this is not UTF-8") from None
+        raise UsageError(
+            f"{file}: this is not UTF-8", "make one: sutroctl top --record FILE"
+        ) from None
     except OSError as error:
-        raise SutroError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error) from None
     found = []
     for number, line in enumerate(lines, 1):
         try:
@@ -122,12 +124,12 @@ def create(file: str) -> Iterator[Callable[[Record], None]]:
             while left:
                 left = left[out.write(left) :]
         except OSError as error:
-            raise SutroError(f"{file}: {error.strerror}") from None
+            raise of_file(file, error) from None
 
     try:
         # Without a buffer, so that closing it after a failure writes nothing.
         out = open(file, "wb", buffering=0)
     except OSError as error:
-        raise SutroError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error) from None
     with out:
         yield write

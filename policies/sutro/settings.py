@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from .errors import UsageError
+from .errors import UsageError, of_file
 
 MISSING = object()
 WHAT = {str: "a string", list: "a list", dict: "a table"}
@@ -114,15 +114,19 @@ def load(file: str) -> Table:
         with Path(file).open("rb") as stream:
             raw = stream.read(LARGEST_BYTES + 1)
         if len(raw) > LARGEST_BYTES:
-            raise UsageError(f"{file}: is larger than {LARGEST_BYTES} bytes")
+            raise UsageError(
+                f"{file}: is larger than {LARGEST_BYTES} bytes", "divide it, or name another file"
+            )
         text = raw.decode()
         return Table(file, Lines(text), tomllib.loads(text))
     except OSError as error:
-        raise UsageError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error, UsageError) from None
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        raise UsageError(f"{file}:{line}: this is not UTF-8") from None
+        raise UsageError(
+            f"{file}:{line}: this is not UTF-8", "write the file as UTF-8 text"
+        ) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = re.search(r"line (\d+)", str(error))
         line = found[1] if found else text.count("\n") + 1
-        raise UsageError(f"{file}:{line}: {error}") from None
+        raise UsageError(f"{file}:{line}: {error}", "correct this line: it is no TOML") from None

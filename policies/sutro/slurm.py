@@ -23,6 +23,7 @@ import asyncio
 import contextlib
 import ipaddress
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -34,7 +35,7 @@ from typing import Any
 from . import __version__, reach, values
 from .answer import Answer
 from .client import Client
-from .errors import BadPolicy, OutOfReach, SutroError, UsageError
+from .errors import BadPolicy, OutOfReach, SutroError, UsageError, of_file
 from .files import replace
 from .program import Program, log
 
@@ -100,11 +101,18 @@ def _run(*command: str) -> str:
             command, capture_output=True, text=True, check=True, timeout=COMMAND_LIMIT_S
         ).stdout
     except OSError as error:
-        raise SutroError(f"{command[0]}: {error.strerror}") from None
+        raise SutroError(
+            f"{command[0]}: {error.strerror}", "install the commands of Slurm, and add them to PATH"
+        ) from None
     except subprocess.TimeoutExpired:
-        raise SutroError(f"{command[0]} does not end within {COMMAND_LIMIT_S:g} s") from None
+        raise SutroError(
+            f"{command[0]} does not end within {COMMAND_LIMIT_S:g} s",
+            "see whether the controller answers: scontrol ping",
+        ) from None
     except subprocess.CalledProcessError as error:
-        raise SutroError(error.stderr.strip() or str(error)) from None
+        raise SutroError(
+            error.stderr.strip() or str(error), f"correct this, then try: {shlex.join(command)}"
+        ) from None
 
 
 def drain(node: str, reason: str) -> None:
@@ -112,7 +120,10 @@ def drain(node: str, reason: str) -> None:
     try:
         _run("scontrol", "update", f"nodename={node}", "state=drain", f"reason={reason}")
     except SutroError as error:
-        raise SutroError(f"scontrol cannot drain {node}: {error.message}") from None
+        raise SutroError(
+            f"scontrol cannot drain {node}: {error.message}",
+            f"drain it: scontrol update nodename={node} state=drain reason=sutro",
+        ) from None
 
 
 def _one_task(job: str) -> str:
@@ -342,7 +353,7 @@ def _failures_of_files() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise SutroError(f"{error.filename or 'input or output'}: {error.strerror}") from None
+        raise of_file(error.filename or "input or output", error) from None
 
 
 def main(argv: list[str] | None = None) -> int:

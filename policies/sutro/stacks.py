@@ -65,7 +65,12 @@ async def tree(client: Client, args: argparse.Namespace) -> Answer:
 def _failed(results: list[Dict], verb: str) -> SutroError | None:
     """The failure that names the leaves with an error, None without any."""
     failed = [result["leaf"] for result in results if result["error"]]
-    return SutroError(f"could not {verb} {', '.join(failed)}") if failed else None
+    if not failed:
+        return None
+    return SutroError(
+        f"could not {verb} {', '.join(failed)}",
+        "resolve the errors above, then run it again; see: journalctl -u sutrod",
+    )
 
 
 async def use(client: Client, args: argparse.Namespace) -> Answer:

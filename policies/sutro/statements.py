@@ -58,7 +58,10 @@ async def without_cgroup(client: Client, unit: str) -> NoSuchUnit:
             f"unit '{unit}' is not active, so it has no cgroup",
             f"start it: systemctl start {unit}",
         )
-    return NoSuchUnit(f"unit '{unit}' has no cgroup that sutrod has seen")
+    return NoSuchUnit(
+        f"unit '{unit}' is active, but sutrod has seen no cgroup of it",
+        f"try again in a second; processes of the unit: systemctl status {unit}",
+    )
 
 
 async def _policy_weights(client: Client, unit: Dict) -> list[Dict]:
@@ -146,7 +149,10 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
     if args.device:
         path = Topology(await client.devices(), args.host).path(args.device)
         if any(character.isspace() for character in path):
-            raise UsageError(f"systemd takes no path with white space: '{path}'")
+            raise UsageError(
+                f"systemd takes no path with white space: '{path}'",
+                "name the device by another path, or set Weight= in a policy: see sutro.policy(5)",
+            )
     settings = await client.unit_settings(unit)
     if settings["load_state"] == "not-found":
         raise await unknown_unit(client, unit)

@@ -18,11 +18,12 @@ from . import units
 from .answer import Answer, show_answer
 from .arguments import parse, verb_function
 from .client import Client
-from .errors import SutroError, UsageError
+from .errors import SutroError, UsageError, of_file
 from .weights import parse_weight
 
 # Verbs that read or write files of the machine they run on.
 LOCAL = ("measure", "metrics", "policy cat", "policy edit", "test")
+OUTPUT_REMEDY = "make room there, or send the output to another file"
 
 
 def _complain(error: SutroError, args: argparse.Namespace) -> int:
@@ -80,11 +81,14 @@ def _check(args: argparse.Namespace) -> None:
     if args.verb == "set":
         args.weight = parse_weight(args.weight)
     if args.verb == "release" and bool(args.device) == args.all:
-        raise UsageError("release needs either the devices to release, or --all")
+        raise UsageError(
+            "release needs either the devices to release, or --all",
+            "sutroctl tree shows the devices",
+        )
     device = getattr(args, "device", None)
     paths = device if isinstance(device, list) else [device, getattr(args, "path", None)]
     if "" in paths:
-        raise UsageError("the path is empty")
+        raise UsageError("the path is empty", "name a device, a mount point or a file")
 
 
 def _needs_no_bus(args: argparse.Namespace) -> bool:
@@ -154,7 +158,7 @@ def main(argv: list[str] | None = None) -> int:
         if error.filename is not None:
             raise
         _discard_output()
-        return _complain(SutroError(f"standard output: {error.strerror}"), args)
+        return _complain(of_file("standard output", error, remedy=OUTPUT_REMEDY), args)
     except KeyboardInterrupt:
         return 130
     return _complain(answer.failure, args) if answer.failure else answer.status

@@ -13,7 +13,7 @@ from .files import replace
 def check(args: argparse.Namespace) -> None:
     """Find mistakes on the command line before any call; UsageError."""
     if args.output and wants_json(args):
-        raise UsageError("--json and --output exclude each other")
+        raise UsageError("--json and --output exclude each other", "omit one of them")
 
 
 async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:

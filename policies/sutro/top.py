@@ -88,7 +88,7 @@ class Recorded:
 
     async def processes(self, row: Dict) -> list[Dict]:
         """SutroError: no record has processes."""
-        raise SutroError("a recording has no processes")
+        raise SutroError("a recording has no processes", "see them without --from")
 
 
 def check(args: argparse.Namespace) -> None:
@@ -101,7 +101,7 @@ def check(args: argparse.Namespace) -> None:
     if args.depth is not None and args.depth < 1:
         raise UsageError(f"--depth={args.depth}: allowed is 1 and more")
     if args.source and args.record:
-        raise UsageError("--from and --record exclude each other")
+        raise UsageError("--from and --record exclude each other", "omit one of them")
     if args.source and args.device:
         raise UsageError("a recording has all devices", "use --filter instead of DEVICE")
 

@@ -128,11 +128,14 @@ def read(file: str) -> tuple[list[Timed], ZoneInfo | None]:
     for table in top.tables("promise"):
         promise = _promise(table)
         if any(_same(promise, other) for other in promises):
-            raise table.wrong("unit", "there is a [[promise]] with this unit, key and path already")
+            what = (
+                "there is a [[promise]] with this unit, key and path already; add the windows to it"
+            )
+            raise table.wrong("unit", what)
         promises.append(promise)
     top.finish()
     if not promises:
-        raise top.wrong("", "there is no [[promise]] in this file")
+        raise top.wrong("", "there is no [[promise]] in this file; add one, see sutro-window(1)")
     return promises, zone
 
 
@@ -155,14 +158,14 @@ def _promise(table: settings.Table) -> Timed:
     """A table [[promise]]; UsageError with the line of a mistake."""
     unit, key, path = fields.unit(table), fields.key(table, tuple(values.KINDS)), fields.path(table)
     if not path and key != "Weight":
-        raise table.wrong("", f"'path' is missing here: {key} is about a device")
+        raise table.wrong("", f"'path' is missing here: name the device that {key} is about")
     default = table.take("default", str, None)
     if default is not None:
         default = fields.value(table, "default", key, default)
     windows = tuple(_window(inner, key) for inner in table.tables("window"))
     table.finish()
     if not windows:
-        raise table.wrong("", "this [[promise]] has no [[promise.window]]")
+        raise table.wrong("", "this [[promise]] has no [[promise.window]]; add one below it")
     return Timed(unit, key, path, default, windows)
 
 
@@ -173,7 +176,9 @@ def _window(table: settings.Table, key: str) -> Window:
         raise table.wrong("to", 'this is no time at all; the whole day is from "00:00" to "24:00"')
     days = table.take("days", list, list(DAYS))
     if not days:
-        raise table.wrong("days", "days is empty: then the window never opens")
+        raise table.wrong(
+            "days", "days is empty, so the window never opens; remove it for all days"
+        )
     for day in days:
         if day not in DAYS:
             raise table.wrong("days", f"{day!r} is no day: allowed is {', '.join(DAYS)}")

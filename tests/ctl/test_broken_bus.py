@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import re
 import socket
 import threading
 
@@ -80,6 +81,7 @@ def test_bus_that_breaks(tmp_path, stage, last, expected):
     bus.stop()
     assert (run.status, run.out) == (1, "")
     assert run.err.startswith("sutroctl: " + expected) and "Traceback" not in run.err
+    assert "see: journalctl -u dbus" in run.err
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,7 @@ def test_bus_that_does_not_answer(tmp_path, monkeypatch, stage, expected):
             hurry()
             await connection.dump()
 
-    with pytest.raises(SutroError, match=expected):
+    with pytest.raises(SutroError, match=expected) as caught:
         asyncio.run(ask())
+    assert re.search("systemctl start dbus|journalctl -u sutrod", caught.value.hint)
     bus.stop()

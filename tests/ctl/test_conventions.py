@@ -381,7 +381,8 @@ def test_policy_edit_of_a_file_that_changes(promised, folder, tmp_path):
     script(tmp_path, "append", f"#!/bin/sh\necho '# other' >{file}\necho Weight=7 >>\"$2\"\n")
     run = sutroctl("policy", "edit", "web", **path)
     assert (run.status, run.out) == (1, "")
-    assert f"{file} was changed by another program; nothing was changed" in run.err
+    assert f"{file} was changed by another program while it was edited" in run.err
+    assert "edit it again: sutroctl policy edit " in run.err
     assert file.read_text() == "# other\n"
     (draft,) = re.findall(r"the edited text is in (\S+)$", run.err)
     assert Path(draft).read_text().endswith("Weight=7\n")

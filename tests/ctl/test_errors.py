@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Each failure is a sentence that names the input, and a remedy."""
 
+import ast
 import os
 import re
 
 import dbus
 import pytest
-from conftest import NOWHERE, process, sutroctl
+from conftest import NOWHERE, POLICIES, process, sutroctl
 from fakemachine import NAME, TOP
 from privatebus import PrivateBus
-from sutro import client
+from sutro import client, errors
 
 DENIED = "org.freedesktop.DBus.Error.AccessDenied"
 NOT_RUNNING = "sutrod is not running\n          start it: systemctl start sutrod"
@@ -239,6 +240,7 @@ def test_device_weight_that_is_not_there(sutrod):
 
 def test_release_needs_devices_or_all():
     wanted = "release needs either the devices to release, or --all"
+    wanted += "\n          sutroctl tree shows the devices"
     assert fails("release", status=2) == wanted
     assert fails("release", "hda", "--all", status=2) == wanted
 
@@ -260,6 +262,13 @@ def test_release_needs_devices_or_all():
             "/dev/hda has no scheduler",
             ["use", "hda"],
             "sutrod answered: /dev/hda has no scheduler",
+        ),
+        (
+            "Dump",
+            "org.freedesktop.DBus.Error.Failed",
+            "No space left",
+            ["dump"],
+            "sutrod answered: No space left\n          see: journalctl -u sutrod -n 20",
         ),
     ],
 )
@@ -366,7 +375,7 @@ def test_argument_that_is_not_utf8(sutrod, verb):
 def test_metrics_as_json_in_a_file(tmp_path):
     file = tmp_path / "sutro.prom"
     complaint = fails("metrics", "--json", "-o", str(file), status=2)
-    assert complaint == "--json and --output exclude each other"
+    assert complaint == "--json and --output exclude each other\n          omit one of them"
     assert not file.exists()
 
 
@@ -380,3 +389,35 @@ def test_version():
 def test_path_without_a_disk_has_a_remedy(sutrod, verb, path):
     complaint = fails(*verb, path)
     assert complaint.startswith(path) and complaint.endswith("see: sutroctl tree")
+
+
+# The no of the user, and the one place that adds file and line.
+WITHOUT_REMEDY = ("nothing was measured", "nothing was tested", "{what}")
+REMEDY = "allowed"
+SOURCES = [*POLICIES.glob("sutro/*.py"), *TOP.glob("tests/hardware/*.py")]
+
+
+def failures(file):
+    """Each failure that a source makes: its line, message and hint (None without one)."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func).rpartition(".")[2]
+        words = [ast.unparse(word) for word in node.args]
+        if name in CLASSES and words:
+            yield node.lineno, words[0], words[1] if len(words) > 1 else None
+
+
+CLASSES = {c.__name__ for c in vars(errors).values() if isinstance(c, type)} - {"Path"}
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.name)
+def test_failures_in_the_source_have_a_remedy(file):
+    """A hint, or a message with the allowed values."""
+    for line, message, hint in failures(file):
+        if hint is None and not any(text in message for text in WITHOUT_REMEDY):
+            assert re.search(REMEDY, message), f"{file.name}:{line}: {message}"
+
+
+def test_failures_are_found_in_the_source():
+    assert sum(len(list(failures(file))) for file in SOURCES) > 100

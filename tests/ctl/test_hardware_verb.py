@@ -444,7 +444,7 @@ def test_two_tests_at_once(world):
         ([], 2, "a device is missing"),
         (["dm-0", "--list"], 2, "DEVICE and --list exclude each other"),
         (["dm-0", "-y", "--duration", "1"], 2, "--duration=1: allowed is 2 to 600 seconds"),
-        (["dm-0", "-y", "--schedulers", "bfq,cfq"], 2, "no scheduler 'cfq'; there are none, mq-"),
+        (["dm-0", "-y", "--schedulers", "bfq,cfq"], 2, "no scheduler 'cfq': allowed is none, mq-"),
         (["dm-0", "-y", "--only", "two"], 2, "no scenario two; there are two-to-one, streams"),
         (["dm-0", "-y", "--only", "directions"], 2, "experiment directions writes"),
         (["dm-0", "-y", "--plot", "a.gif"], 2, "'a.gif' is no name for a picture"),

@@ -263,7 +263,7 @@ def test_good_file(tmp_path):
     ("good", "bad", "line", "expected"),
     [
         ('"db"', '""', 1, "the unit name is empty"),
-        ('path = "/dev/vg0/db"\n', "", 1, "'path' is missing here: the target is about reads"),
+        ('path = "/dev/vg0/db"\n', "", 1, "'path' is missing here: name the device whose reads"),
         ('"10ms"', '"10mm"', 3, "'10mm' is no value for LatencyTarget: allowed is a time"),
         ('"10ms"', "10", 3, "target = 10: allowed is a string"),
         ('"10ms"', '"10ms P95"', 3, "the percentile is always P99: leave it out"),

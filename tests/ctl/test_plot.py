@@ -149,7 +149,10 @@ def test_binary_recording(tmp_path):
     source = tmp_path / "record"
     source.write_bytes(b"\xff\xfe\x00")
     run = sutroctl("plot", "--from", str(source), **NOWHERE)
-    assert run.err == f"sutroctl: {source}: this is not UTF-8 text\n"
+    assert run.err == (
+        f"sutroctl: {source}: this is not UTF-8 text\n"
+        "          make one: sutroctl watch --json >FILE\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,11 @@ from conftest import NOWHERE, sutroctl
 from sutro.recording import Record, read
 from test_view import ROWS
 
+LOST = (
+    "sutroctl: /nonexistent/r: No such file or directory\n"
+    "          correct the name, or make the folder that is missing\n"
+)
+
 GOOD = Record(1.7e9, ROWS).line()
 
 
@@ -78,9 +83,9 @@ def test_slips(args, expected):
 
 def test_files_that_cannot_be_used(promised, tmp_path):
     run = sutroctl("top", "--from", "/nonexistent/r", **NOWHERE)
-    assert run.err == "sutroctl: /nonexistent/r: No such file or directory\n"
+    assert run.err == LOST
     run = sutroctl("top", "--once", "--record", "/nonexistent/r")
-    assert run.err == "sutroctl: /nonexistent/r: No such file or directory\n"
+    assert run.err == LOST
 
 
 def test_a_recording_is_kept_until_the_first_record(own_bus, tmp_path):

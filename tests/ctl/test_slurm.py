@@ -176,6 +176,7 @@ def test_a_file_that_cannot_be_written(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(slurm, "epilog", epilog)
     assert slurm.main(["epilog", JOB]) == 1
     expected = f"sutro-slurm: {tmp_path}/gone/record: No such file or directory\n"
+    expected += "             correct the name, or make the folder that is missing\n"
     assert capsys.readouterr().err == expected
 
 

@@ -11,6 +11,13 @@ from fakemachine import PATIENCE_S
 from test_live import terminal  # noqa: F401  (a fixture)
 
 FULL = "No space left on device"
+FULL_FILE = (
+    f"sutroctl: /dev/full: {FULL}\n          make room on its file system, or name another file\n"
+)
+COMPLAINT = (
+    f"sutroctl: standard output: {FULL}\n"
+    "          make room there, or send the output to another file\n"
+)
 
 
 def redirected(redirection, *args):
@@ -29,13 +36,13 @@ def redirected(redirection, *args):
 def test_full_disk(sutrod, verb):
     sutroctl("policy", "set", "web", "ReadBandwidthMin=/srv 5M", "--runtime")
     status, _, err = redirected(">/dev/full", *verb.split())
-    assert (status, err) == (1, f"sutroctl: standard output: {FULL}\n")
+    assert (status, err) == (1, COMPLAINT)
 
 
 def test_recording_on_a_full_disk(sutrod):
     """The file is named, not the output."""
     run = sutroctl("top", "--batch", "-n", "2", "--record", "/dev/full")
-    assert (run.status, run.out, run.err) == (1, "", f"sutroctl: /dev/full: {FULL}\n")
+    assert (run.status, run.out, run.err) == (1, "", FULL_FILE)
 
 
 @pytest.mark.parametrize("verb", ["status", "tree -j", "top --once", "top --batch -n 1"])
@@ -58,12 +65,16 @@ def test_pager_with_an_open_quote(sutrod, terminal, variable):  # noqa: F811
     ends = {"stdin": terminal.theirs, "stdout": terminal.theirs}
     with running("sutroctl", "tree", **ends, TERM="xterm", **{variable: "less '"}) as tree:
         _, err = tree.communicate(timeout=PATIENCE_S)
-    assert (tree.returncode, err) == (1, f"sutroctl: {variable}: No closing quotation: less '\n")
+    assert (tree.returncode, err) == (
+        1,
+        f"sutroctl: {variable}: No closing quotation: less '\n"
+        f"          correct {variable}, or unset it\n",
+    )
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["top", "--help"]])
 def test_help_on_a_full_disk(words):
-    assert redirected(">/dev/full", *words) == (1, "", f"sutroctl: standard output: {FULL}\n")
+    assert redirected(">/dev/full", *words) == (1, "", COMPLAINT)
 
 
 @pytest.mark.parametrize(

@@ -388,7 +388,10 @@ def test_use_that_fails_for_one_leaf(machine, sutrod):
     machine.fault("sdb/queue/scheduler", "fail")
     run = sutroctl("use", "secret")
     assert run.status == 1
-    assert run.err == "sutroctl: could not switch /dev/sdb\n"
+    assert run.err == (
+        "sutroctl: could not switch /dev/sdb\n"
+        "          resolve the errors above, then run it again; see: journalctl -u sutrod\n"
+    )
     assert "Input/output error" in run.out
     assert "/dev/sda  sutro" in run.out
 

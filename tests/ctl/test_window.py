@@ -237,7 +237,12 @@ def test_good_file(tmp_path):
         ('path = "/srv"', 'path = "srv"', 6, "path = 'srv': allowed is an absolute path"),
         ('path = "/srv"', 'path = "/a/../b"', 6, "path = '/a/../b': allowed is an absolute path"),
         ('path = "/srv"', 'path = "/a\\u0007"', 6, "allowed is an absolute path"),
-        ('path = "/srv"\n', "", 3, "'path' is missing here: ReadBandwidthMin is about a device"),
+        (
+            'path = "/srv"\n',
+            "",
+            3,
+            "'path' is missing here: name the device that ReadBandwidthMin is about",
+        ),
         ('"10M"', '"10X"', 7, "'10X' is no value for ReadBandwidthMin: allowed is bytes per"),
         ('"22:00"', '"24:00"', 10, "from = '24:00' is no time of day: allowed is 00:00 to 23:59"),
         ('"06:00"', '"6:00"', 11, "to = '6:00' is no time of day: allowed is 00:00 to 24:00"),

@@ -272,7 +272,7 @@ def test_dump_does_not_stop_the_daemon(machine: Machine, systemd: Systemd, sutro
         sutrod.until(lambda: machine.weights(b) == ["default 300"])
         assert not dump.done()
         sutrod.elapse(20)
-        assert "Timeout The state was not complete after 20 s." in dump.result()
+        assert "Timeout The state was not complete after 20 s; try again." in dump.result()
     endless.unlink()
     wait_until(lambda: sutrod.children() == workers)
 

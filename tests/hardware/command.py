@@ -24,7 +24,7 @@ from rig.result import Result
 from sutro import __version__
 from sutro.answer import Answer, reply
 from sutro.client import Client
-from sutro.errors import NotPermitted, SutroError, UsageError
+from sutro.errors import NotPermitted, SutroError, UsageError, of_file
 
 from . import fio, leaf, picture, plan, report, run, state, stop
 from .experiment import OURS, SCHEDULERS, SHIPPED, Book, Experiment
@@ -86,7 +86,7 @@ def _schedulers(text: str) -> list[str]:
     names = text.split(",") if text else []
     for name in names:
         if name not in SCHEDULERS:
-            raise UsageError(f"no scheduler '{name}'; there are {', '.join(SCHEDULERS)}")
+            raise UsageError(f"no scheduler '{name}': allowed is {', '.join(SCHEDULERS)}")
     return [name for name in SCHEDULERS if name in names]
 
 
@@ -159,7 +159,7 @@ def _recorded(file: str) -> Dict:
         with open(file, encoding="utf-8") as stream:
             data = json.loads(stream.read(LARGEST_BYTES))
     except OSError as error:
-        raise SutroError(f"{file}: {error.strerror}") from None
+        raise of_file(file, error) from None
     except (ValueError, RecursionError):
         data = None
     if not _is_whole(data):
@@ -229,7 +229,10 @@ async def _tested(
             name for name in _schedulers(args.schedulers) or SCHEDULERS if name not in unavailable
         ]
         if not schedulers:
-            raise SutroError(f"{target.path}: no scheduler can be run: {'; '.join(unavailable)}")
+            raise SutroError(
+                f"{target.path}: no scheduler can be run: {'; '.join(unavailable)}",
+                "load one of them, for example: modprobe bfq",
+            )
         experiments = _experiments(args.only, bool(target.file))
         steps = plan.steps(experiments, schedulers)
         _confirm(target, schedulers, plan.seconds(steps, args.duration), args)
@@ -341,7 +344,10 @@ async def _all_run(
         try:
             await machine.fill(fio.fill_command(target.file.path, target.file.size_bytes))
         except run.RunError as error:
-            raise SutroError(f"{target.file.path} cannot be written: {error}") from None
+            raise SutroError(
+                f"{target.file.path} cannot be written: {error}",
+                "name a file on another file system of the device: --write FILE",
+            ) from None
     runner = run.Runner(client, machine, target, measure_s)
     left_s = plan.seconds(steps, measure_s)
     for number, step in enumerate(steps, start=1):

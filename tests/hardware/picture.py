@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sutro.errors import SutroError, UsageError
+from sutro.errors import SutroError, UsageError, of_file
 
 from .show import values
 
@@ -23,7 +23,10 @@ def check_output(name: str) -> None:
         allowed = " or ".join(SUFFIXES)
         raise UsageError(f"'{name}' is no name for a picture: allowed is one in {allowed}")
     if not Path(name).absolute().parent.is_dir():
-        raise SutroError(f"--plot={name}: there is no directory {Path(name).parent}")
+        parent = Path(name).parent
+        raise SutroError(
+            f"--plot={name}: there is no directory {parent}", f"make it: mkdir -p {parent}"
+        )
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -42,7 +45,10 @@ def draw(data: Dict, file: str) -> None:
 
     shown = [one for one in data["experiments"] if _records(data, one)]
     if not shown:
-        raise SutroError("there is nothing to draw: no run came to its end")
+        raise SutroError(
+            "there is nothing to draw: no run came to its end",
+            "correct what the failed runs name, then run the test again",
+        )
     size = (10, 0.6 + 2.3 * len(shown))
     figure, axes = pyplot.subplots(
         len(shown), 2, squeeze=False, figsize=size, width_ratios=(3, 1), layout="constrained"
@@ -61,7 +67,7 @@ def draw(data: Dict, file: str) -> None:
     try:
         figure.savefig(file, dpi=100)
     except OSError as error:
-        raise SutroError(f"--plot={file}: {error.strerror}") from None
+        raise of_file(f"--plot={file}", error) from None
     finally:
         pyplot.close(figure)
 

@@ -128,7 +128,10 @@ def guard(program: str) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SutroError(f"systemd-run: {error}", "the test needs systemd") from None
     if done.returncode:
-        raise SutroError(f"{GUARD} cannot be started: {done.stderr.strip()}")
+        raise SutroError(
+            f"{GUARD} cannot be started: {done.stderr.strip()}",
+            f"stop another test that runs: systemctl stop {GUARD}; or see: journalctl -u {GUARD}",
+        )
 
 
 def unguard() -> None:

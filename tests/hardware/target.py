@@ -69,7 +69,8 @@ async def find(client: Client, name: str, write: str) -> Target:
     if device["size_bytes"] < SMALLEST_BYTES:
         raise SutroError(
             f"{device['node']} has {device['size_bytes'] >> 20} MiB: the test needs "
-            f"{SMALLEST_BYTES >> 20} MiB"
+            f"{SMALLEST_BYTES >> 20} MiB",
+            "name a larger device, see: sutroctl tree",
         )
     others = {label(top) for leaf in leaves for top in topology.stacks_on(leaf)}
     of_leaves = tuple(Leaf(leaf["name"], leaf["node"], leaf["devno"]) for leaf in leaves)
