@@ -4,8 +4,8 @@
 
 _sutroctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local verb='' family='' place=0 words='' files='' word last='' value=''
-	local options='--json= -j --no-legend --no-pager --host --help'
+	local verb='' family='' place=0 words='' files='' word last='' value='' hosts=''
+	local options='--json= -j --no-legend --no-pager -H --host -h --help'
 	local valued='@(--device|--from|--output|-o|--record|--order|--filter|--depth|--delay|-d|--write|--plot)'
 	local numbers='@(--iterations|-n|--seconds|--node|--host|-H|--only|--schedulers|--duration)'
 
@@ -47,19 +47,20 @@ _sutroctl() {
 		;;
 	tree | use) files=yes ;;
 	'policy check') files=yes options+=' --fits' ;;
-	measure) files=yes options+=' --yes --dry-run --seconds' ;;
+	measure) files=yes options+=' -y --yes --dry-run --seconds' ;;
 	test)
 		files=yes
-		options+=' --list --only --schedulers --duration --write --yes --report --plot --from --restore'
+		options+=' --list --only --schedulers --duration --write -y --yes --report --plot --from'
+		options+=' --restore'
 		;;
 	top)
 		files=yes
-		options+=' --order --reverse --filter --active --tree --depth --delay --iterations --batch'
-		options+=' --once --record --from'
+		options+=' --order -r --reverse --filter --active --tree --depth -d --delay -n --iterations'
+		options+=' -b --batch --once --record --from'
 		;;
-	metrics) files=yes options+=' --all --output' ;;
+	metrics) files=yes options+=' --all -o --output' ;;
 	log-level) words='emerg alert crit err warning notice info debug' ;;
-	plot) options+=' --from --output' ;;&
+	plot) options+=' --from -o --output' ;;&
 	'policy set') options+=' --runtime --client' ;;&
 	'policy reset') options+=' --runtime' ;;&
 	release) files=yes options+=' --all' ;;
@@ -93,12 +94,14 @@ _sutroctl() {
 	--only) files='' words=$(sutroctl test --list --no-legend 2>/dev/null | cut -d' ' -f1) ;;
 	--order) files='' words='state unit device value granted got share weight' ;;
 	--json) [[ -z $value ]] || files='' words='pretty short off' ;;
-	--host | -H) files='' words='' ;;
+	--host | -H) files='' words='' hosts=yes ;;
 	esac
 
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
 		[[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace
+	elif [[ -n $hosts ]]; then
+		mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur")
 	elif [[ -n $files ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")

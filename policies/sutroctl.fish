@@ -22,12 +22,12 @@ end
 set -l keys ReadBandwidthMin WriteBandwidthMin ReadIOPSMin WriteIOPSMin ReadBandwidthMax \
     WriteBandwidthMax ReadIOPSMax WriteIOPSMax LatencyTarget WriteLatencyTarget FsyncLatencyTarget \
     Weight Class Importance
-set -l assignments $keys=
+set -l assignments $keys= Class=rt Class=be Class=idle
 
 complete -c sutroctl -f
 complete -c sutroctl -s h -l help -d 'show a help'
 complete -c sutroctl -s H -l host -x -a '(__fish_print_hostnames)' -d 'operate on another machine'
-complete -c sutroctl -l json -x -a 'pretty short off' -d 'print JSON'
+complete -c sutroctl -l json -f -a 'pretty short off' -d 'print JSON'
 complete -c sutroctl -s j -d 'print JSON, pretty on a terminal'
 complete -c sutroctl -l no-legend -d 'print no heads of columns, and no hints'
 complete -c sutroctl -l no-pager -d 'do not pipe the output to a pager'

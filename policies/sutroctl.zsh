@@ -9,7 +9,7 @@ typeset -A opt_args
 common=(
   '(-h --help)'{-h,--help}'[show a help]'
   '(-H --host)'{-H,--host}'[operate on another machine]:host:_hosts'
-  '(-j)--json=[print JSON]:mode:(pretty short off)'
+  '(-j)--json=-[print JSON]::mode:(pretty short off)'
   '(--json)-j[print JSON, pretty on a terminal]'
   '--no-legend[print no heads of columns, and no hints]'
   '--no-pager[do not pipe the output to a pager]'
@@ -52,6 +52,18 @@ _sutroctl_units() {
   units=(${${(f)"$(systemctl list-units --all --full --plain --no-legend \
     --type=service,scope,slice,socket,mount,swap 2>/dev/null)"}%% *})
   compadd -a units
+}
+
+_sutroctl_assignments() {
+  if compset -P 'Class='; then
+    compadd rt be idle
+  elif compset -P '(Weight|Importance)='; then
+    _message number
+  elif compset -P '*='; then
+    _files
+  else
+    compadd -S = -a keys
+  fi
 }
 
 _sutroctl_experiments() {
@@ -142,7 +154,7 @@ case $verb in
       '(--client)--runtime[only until the next boot]'
       '(--runtime)--client[only until Ctrl-C]'
       '1:unit:_sutroctl_units'
-      '*:assignment:compadd -S = -a keys'
+      '*:assignment:_sutroctl_assignments'
     ) ;;
   ('policy reset')
     arguments=(
