@@ -145,6 +145,34 @@ def test_documents_refer_to_installed_files(names: set[str], documents: dict[str
     assert found > 40
 
 
+def command(text: str) -> list[str]:
+    """The words of the last ExecStart= of a unit or a drop-in."""
+    words: list[str] = re.findall(r"(?m)^ *ExecStart=(.+)$", text)[-1].split()
+    return words
+
+
+def test_drop_ins_replace_the_command(installed: Path, documents: dict[str, Path]) -> None:
+    """A documented drop-in clears ExecStart=, and adds options to the command of the unit."""
+    found = []
+    for place, file in documents.items():
+        text = "\n\n".join(paragraphs(file))
+        for before, after in re.findall(r"(?s)(.{0,200})\[Service\]\n(.{0,200})", text):
+            units = re.findall(r"systemctl edit (sutro\S+\.service)", before)
+            if "ExecStart=" not in after:
+                continue
+            unit = next(
+                file
+                for file in (TOP / "nri", *installed.rglob("system"))
+                for file in file.glob(units[-1])
+            )
+            words = command(unit.read_text())
+            assert re.match(" *ExecStart=\n *ExecStart=.*--", after), place
+            assert command(after)[: len(words)] == words, place
+            assert f"systemctl restart {units[-1]}" in after, place
+            found.append(place)
+    assert len(found) == 4, found
+
+
 def test_documents_name_installed_paths_and_units(
     names: set[str], documents: dict[str, Path]
 ) -> None:
