@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Leaves: switching their schedulers by the bus and by sutrod.conf, and the records of it."""
 
+import re
 import shutil
 import signal
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from fakemachine import INTERFACE, NAME, PATH, TOP, Bus, Machine, Sutrod, System
 from plant import set_policy
 
 CONF = "/etc/sutro/sutrod.conf"
+XML = (TOP / "Documentation/org.sutro1.xml").read_text()
 EVERY = dbus.Array([], signature="s")
 NOT_THERE = (
     '/dev/sdd: the kernel has no scheduler "sutro". Install the package sutro-dkms. If '
@@ -43,6 +45,19 @@ def change(sutrod: Sutrod, method: str, *nodes: str) -> list[tuple[Any, ...]]:
         (r["leaf"].removeprefix("/dev/"), r["scheduler"], r["previous"], bool(r["changed"]))
         for r in results
     ]
+
+
+@pytest.mark.parametrize("method", ["UseDevices", "ReleaseDevices"])
+def test_limit_of_paths(machine: Machine, sutrod: Sutrod, method: str) -> None:
+    """A call with more paths than the documents allow is refused as a whole."""
+    ((limit, name),) = re.findall(r"More than (\d+) paths fail with\s+(org.*LimitsExceeded)", XML)
+    machine.set_scheduler("sda", "none")
+    sutrod.start()
+    sutrod.call(method, int(limit) * ["/dev/sda"])
+    before = managed(sutrod)
+    more = ["/dev/sdb", *(int(limit) * ["/dev/sda"])]
+    assert sutrod.error(method, more) == (name, f"More than {limit} paths.")
+    assert managed(sutrod) == before
 
 
 def test_use_and_release(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
