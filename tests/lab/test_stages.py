@@ -55,6 +55,23 @@ def test_every_guest_test_file_runs_in_one_stage_and_if_marked_in_the_first_tier
         assert sorted(listed) == sorted(files)
 
 
+def test_the_table_of_stages() -> None:
+    """README.rst has each stage, with its tier; the name of a series is VERSION there."""
+    text = (SOURCE / "tests/lab/README.rst").read_text()
+    rows = re.findall(r"(?m)^((?:``[\w-]+``,? *\n?)+) +(first|all)\b", text)
+    # One row has several names, a line each; its tier follows the first.
+    listed = {name: tier for names, tier in rows for name in re.findall("``(.*?)``", names)}
+    more = re.search(r"(?m)^``checks-VERSION``, .*\n((?:``[\w-]+``,?\n)+)", text)
+    assert more
+    listed |= dict.fromkeys(re.findall("``(.*?)``", more[1]), "all")
+    series = "|".join(map(re.escape, KERNELS))
+    there = {
+        re.sub(rf"-({series})$", "-VERSION", one.name): "first" if one.first else "all"
+        for one in stages.stages(SOURCE)
+    }
+    assert listed == there
+
+
 def test_the_first_tier_is_of_the_stable_kernel() -> None:
     first = [one for one in stages.stages(SOURCE) if one.first]
     assert {one.name for one in first} == {"checks", "meson", "guest", "smoke"}
