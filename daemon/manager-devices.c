@@ -348,10 +348,11 @@ void manager_compare_devices(struct manager *m)
 	}
 }
 
-void manager_on_hung_changed(void *userdata)
+void manager_on_hung_changed(bool has_returned, void *userdata)
 {
 	struct manager *m = userdata;
 
+	m->call_has_returned |= has_returned;
 	sd_event_source_set_enabled(m->hung, SD_EVENT_ONESHOT);
 }
 
@@ -374,8 +375,9 @@ static void report_hung(const struct device *d)
 int manager_on_hung(sd_event_source *s, void *userdata)
 {
 	struct manager *m = userdata;
-	bool is_back = false;
+	bool has_returned = m->call_has_returned;
 
+	m->call_has_returned = false;
 	for (size_t i = 0; i < m->machine.topology->n_devices; i++) {
 		struct device *d = m->machine.topology->devices[i];
 		bool is_hung = diskcall_is_hung(device_id(d));
@@ -384,9 +386,9 @@ int manager_on_hung(sd_event_source *s, void *userdata)
 			continue;
 		d->is_hung = is_hung;
 		report_hung(d);
-		is_back |= !is_hung;
 	}
-	if (is_back)
+	/* That of a busy disk, too. */
+	if (has_returned)
 		manager_renew_topology(m);
 	return 0;
 }

@@ -47,7 +47,8 @@
  * @compare_after_usec: lost events make no earlier comparison than this
  * @events_lost: since the last requests about all units; the next ones are due, but not before
  *	@request_after_usec
- * @hung: armed when a disk begins or ends to hang
+ * @hung: armed when a disk begins to hang, or a call for a disk has returned late
+ * @call_has_returned: one has since @hung was armed
  * @schedulers: watches on queue/scheduler of the leaves
  */
 struct manager {
@@ -82,6 +83,7 @@ struct manager {
 	uint64_t compare_after_usec;
 	uint64_t request_after_usec;
 	bool events_lost;
+	bool call_has_returned;
 	bool ready;
 	bool complained_of_version;
 };
@@ -159,8 +161,8 @@ void manager_unwatch_devices(struct manager *m);
 int manager_read_schedulers(struct manager *m);
 /* Renew the topology if a device came or went without an event. */
 void manager_compare_devices(struct manager *m);
-/* Report disks that hang, and look again at those that answer. */
-void manager_on_hung_changed(void *userdata);
+/* Report disks that hang, and look again at disks whose calls have returned late. */
+void manager_on_hung_changed(bool has_returned, void *userdata);
 int manager_on_hung(sd_event_source *s, void *userdata);
 int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
 

@@ -97,10 +97,16 @@ static struct cgrefusal *find_refusal(const struct cgroup *c, enum cgfile file,
 	return r;
 }
 
+/* A disk that is only busy takes the line when it has finished its requests. */
 const struct cgrefusal *cgfile_refusal(const struct cgroup *c, enum cgfile file,
 				       dev_t devno)
 {
-	return find_refusal(c, file, devno);
+	const struct cgrefusal *r = find_refusal(c, file, devno);
+	bool is_pending = r && r->error == -ETIMEDOUT &&
+			  diskcall_is_pending(devno) &&
+			  !diskcall_is_hung(devno);
+
+	return is_pending ? NULL : r;
 }
 
 char *cgrefusal_text(const struct cgrefusal *r)
@@ -198,8 +204,8 @@ static void follow_record(struct cgfiles *files, const struct cgroup *c,
 	enum cgfile file = before->file;
 	struct cgvalue former;
 
-	/* A disk that hangs may still take a line that was written before. */
-	if (files->dry_run || diskcall_is_hung(ch->devno) ||
+	/* The disk may still take a line that was written before. */
+	if (files->dry_run || diskcall_is_pending(ch->devno) ||
 	    !cgrecord_former(&files->records, c, file, ch->devno, &former))
 		return;
 	if (!ch->written)
@@ -279,7 +285,7 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 		return 0;
 	}
 	/* The record of a line that the disk has not taken yet stays as it is. */
-	if (diskcall_is_hung(ch->devno)) {
+	if (diskcall_is_pending(ch->devno)) {
 		ch->error = -ETIMEDOUT;
 		return remember_refusal(c, file, ch, ch->error);
 	}

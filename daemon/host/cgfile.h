@@ -129,7 +129,7 @@ struct cgrefusal {
 	bool is_of_record;
 };
 
-/** cgfile_refusal() - refusal of the line for @devno, NULL: there is none */
+/** cgfile_refusal() - refusal of the line for @devno, NULL: none; a busy disk may still take it */
 const struct cgrefusal *cgfile_refusal(const struct cgroup *c, enum cgfile file,
 				       dev_t devno);
 

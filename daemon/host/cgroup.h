@@ -127,7 +127,7 @@ struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
  * may wait.
  *
  * Return: 0 or -errno; -ENOENT: no such cgroup, or no such file in it;
- * -ENODEV: the cgroup goes away; -ETIMEDOUT: the device hangs, see diskcall_write().
+ * -ENODEV: the cgroup goes away; -ETIMEDOUT: the device is busy or hangs, see diskcall_write().
  */
 int cgroup_read(const struct cgroup *c, const char *file, char **ret);
 int cgroup_read_lines(const struct cgroup *c, const char *file,

@@ -5,18 +5,18 @@
  *
  * A write to queue/scheduler holds a lock of the queue while it waits for the requests of the disk,
  * and each read of queue/ waits for that lock. The first line of io.max for a disk waits for its
- * requests, too, under the lock that all lines for the disk take. On a dead disk the caller stays
- * in uninterruptible sleep.
+ * requests, too, under the lock that all lines for the disk take: seconds on a busy disk.
+ * On a dead disk the caller stays in uninterruptible sleep.
  *
  * So a worker process makes these calls, and the loop waits a limited time for each:
  *
  *	loop		open the file	send descriptor, text	wait <= LIMIT_MS  -ETIMEDOUT
  *	worker				read or write ............................ returns, or not
  *
- * A worker whose call has not returned belongs to its disk. That disk hangs until the call returns:
- * its further calls fail at once. Another worker makes the calls for other disks.
- * A disk that begins to hang halves the next wait, so all waits together take less than 2 s,
- * however many disks hang.
+ * A worker whose call has not returned belongs to its disk. Until the call returns, further calls
+ * for the disk fail at once. Another worker makes the calls for other disks.
+ * Each pending call halves the next wait, so all waits together take less than 2 s, however many
+ * disks do not answer. A disk whose call is pending for HANG_USEC counts as hung.
  *
  * Workers keep no socket of the daemon: a process in uninterruptible sleep outlives it.
  */
@@ -35,8 +35,11 @@
 #define LIMIT_MS 500U
 #define LIMIT_MIN_MS 8U
 
-/* As in helper.c. While this many disks hang, the calls for all others fail at once, too. */
-#define HUNG_MAX 64U
+/* A busy disk answers before. A switch of the scheduler has this limit, too (LEAF_LIMIT_SEC). */
+#define HANG_USEC 10000000U
+
+/* As in helper.c. While this many calls are pending, those for all other disks fail at once. */
+#define PENDING_MAX 64U
 
 /* A file of sysfs has a page at most. */
 #define TEXT_MAX 4096U
@@ -55,15 +58,18 @@ struct message {
 /**
  * struct worker - a process that makes calls
  * @socket: to it; it ends with the other end
- * @is_hung: its call for @disk has not returned
+ * @is_pending: the loop has stopped waiting for its call for @disk, which has not returned
+ * @is_hung: @limit has passed since
  * @reply: arrives when that call returns, or when the worker has ended
  */
 struct worker {
 	int socket;
 	pid_t pid;
+	bool is_pending;
 	bool is_hung;
 	uint64_t disk;
 	sd_event_source *reply;
+	sd_event_source *limit;
 	TAILQ_ENTRY(worker) list;
 };
 
@@ -73,12 +79,12 @@ struct worker {
 static struct {
 	pid_t owner;
 	struct worker *idle;
-	TAILQ_HEAD(, worker) hung;
-	unsigned int n_hung;
+	TAILQ_HEAD(, worker) pending;
+	unsigned int n_pending;
 	sd_event *event;
-	void (*changed)(void *userdata);
+	void (*changed)(bool has_returned, void *userdata);
 	void *userdata;
-} calls = { .hung = TAILQ_HEAD_INITIALIZER(calls.hung) };
+} calls = { .pending = TAILQ_HEAD_INITIALIZER(calls.pending) };
 
 /* ---- the worker ---- */
 
@@ -185,35 +191,43 @@ static int worker_new(struct worker **ret)
 static void worker_free(struct worker *w)
 {
 	sd_event_source_disable_unref(w->reply);
+	sd_event_source_disable_unref(w->limit);
 	close(w->socket);
 	kill(w->pid, SIGKILL);
-	/* A call that hangs cannot be waited for. */
-	if (!w->is_hung)
+	/* A pending call cannot be waited for. */
+	if (!w->is_pending)
 		waitpid(w->pid, NULL, 0);
 	free(w);
 }
 
-/* ---- disks that hang ---- */
+/* ---- calls that are pending ---- */
 
-static const struct worker *find_hung(uint64_t disk)
+static const struct worker *find_pending(uint64_t disk)
 {
 	const struct worker *w;
 
-	TAILQ_FOREACH(w, &calls.hung, list)
+	TAILQ_FOREACH(w, &calls.pending, list)
 		if (w->disk == disk)
 			return w;
 	return NULL;
 }
 
-bool diskcall_is_hung(uint64_t disk)
+bool diskcall_is_pending(uint64_t disk)
 {
-	return find_hung(disk) != NULL;
+	return find_pending(disk) != NULL;
 }
 
-static void report_change(void)
+bool diskcall_is_hung(uint64_t disk)
+{
+	const struct worker *w = find_pending(disk);
+
+	return w && w->is_hung;
+}
+
+static void report_change(bool has_returned)
 {
 	if (calls.changed)
-		calls.changed(calls.userdata);
+		calls.changed(has_returned, calls.userdata);
 }
 
 /* A call that was late has returned; its result is of no use, because @changed compares the files
@@ -225,14 +239,16 @@ static int on_reply(sd_event_source *s, int fd, uint32_t revents,
 	struct worker *w = userdata;
 	struct message m;
 	ssize_t n = recv(w->socket, &m, sizeof(m), MSG_DONTWAIT);
-	bool was_hung = w->is_hung;
+	bool was_pending = w->is_pending;
 
 	if (n < 0 && errno == EAGAIN)
 		return 0;
-	if (was_hung) {
-		TAILQ_REMOVE(&calls.hung, w, list);
-		calls.n_hung--;
+	if (was_pending) {
+		TAILQ_REMOVE(&calls.pending, w, list);
+		calls.n_pending--;
+		w->is_pending = false;
 		w->is_hung = false;
+		w->limit = sd_event_source_disable_unref(w->limit);
 	} else {
 		calls.idle = NULL;
 	}
@@ -240,18 +256,34 @@ static int on_reply(sd_event_source *s, int fd, uint32_t revents,
 		calls.idle = w;
 	else
 		worker_free(w);
-	if (was_hung)
-		report_change();
+	if (was_pending)
+		report_change(true);
 	return 0;
 }
 
-static void add_hung(struct worker *w, uint64_t disk)
+static int on_limit(sd_event_source *s, uint64_t usec, void *userdata)
 {
+	struct worker *w = userdata;
+
 	w->is_hung = true;
+	report_change(false);
+	return 0;
+}
+
+static void add_pending(struct worker *w, uint64_t disk)
+{
+	int r = 0;
+
+	w->is_pending = true;
 	w->disk = disk;
-	TAILQ_INSERT_TAIL(&calls.hung, w, list);
-	calls.n_hung++;
-	report_change();
+	TAILQ_INSERT_TAIL(&calls.pending, w, list);
+	calls.n_pending++;
+	if (calls.event)
+		r = sd_event_add_time_relative(calls.event, &w->limit,
+					       CLOCK_MONOTONIC, HANG_USEC, 0,
+					       on_limit, w);
+	if (r < 0)
+		on_limit(NULL, 0, w);
 }
 
 static int add_idle(void)
@@ -294,7 +326,7 @@ static int send_request(const struct worker *w, int fd, struct message *m)
 static int wait_for_reply(const struct worker *w, struct message *m)
 {
 	unsigned int limit_ms = LIMIT_MS >>
-				(calls.n_hung < 8 ? calls.n_hung : 8);
+				(calls.n_pending < 8 ? calls.n_pending : 8);
 	struct pollfd p = { w->socket, POLLIN, 0 };
 	int r;
 
@@ -313,7 +345,7 @@ static int call(uint64_t disk, int fd, struct message *m)
 	struct worker *w;
 	int err;
 
-	if (diskcall_is_hung(disk) || calls.n_hung >= HUNG_MAX)
+	if (diskcall_is_pending(disk) || calls.n_pending >= PENDING_MAX)
 		return -ETIMEDOUT;
 	if (calls.owner != getpid()) {
 		calls.idle = NULL;
@@ -327,7 +359,7 @@ static int call(uint64_t disk, int fd, struct message *m)
 	w = TAKE_PTR(calls.idle);
 	err = send_request(w, fd, m) ?: wait_for_reply(w, m);
 	if (err == -ETIMEDOUT)
-		add_hung(w, disk);
+		add_pending(w, disk);
 	else if (err)
 		worker_free(w);
 	else
@@ -362,7 +394,8 @@ int diskcall_write(uint64_t disk, int fd, const char *text)
 
 /* ---- beginning and end ---- */
 
-void diskcalls_follow(sd_event *event, void (*changed)(void *userdata),
+void diskcalls_follow(sd_event *event,
+		      void (*changed)(bool has_returned, void *userdata),
 		      void *userdata)
 {
 	calls.owner = getpid();
@@ -375,11 +408,11 @@ void diskcalls_end(void)
 {
 	struct worker *w;
 
-	while ((w = TAILQ_FIRST(&calls.hung))) {
-		TAILQ_REMOVE(&calls.hung, w, list);
+	while ((w = TAILQ_FIRST(&calls.pending))) {
+		TAILQ_REMOVE(&calls.pending, w, list);
 		worker_free(w);
 	}
-	calls.n_hung = 0;
+	calls.n_pending = 0;
 	if (calls.idle)
 		worker_free(TAKE_PTR(calls.idle));
 	diskcalls_follow(NULL, NULL, NULL);

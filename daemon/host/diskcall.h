@@ -17,14 +17,21 @@
 int diskcall_read(uint64_t disk, int fd, char **ret);
 int diskcall_write(uint64_t disk, int fd, const char *text);
 
-/** diskcall_is_hung() - has a call for @disk not returned? */
+/** diskcall_is_pending() - has a call for @disk not returned? The disk may only be busy. */
+bool diskcall_is_pending(uint64_t disk);
+
+/** diskcall_is_hung() - has a call for @disk not returned for 10 s? */
 bool diskcall_is_hung(uint64_t disk);
 
-/** diskcalls_follow() - call @changed when a disk begins to hang, and from @event when it ends */
-void diskcalls_follow(sd_event *event, void (*changed)(void *userdata),
+/**
+ * diskcalls_follow() - report changes of the two above
+ * @changed: called when a disk begins to hang, or from @event when a pending call has returned
+ */
+void diskcalls_follow(sd_event *event,
+		      void (*changed)(bool has_returned, void *userdata),
 		      void *userdata);
 
-/** diskcalls_end() - end the worker processes; calls that hang are not waited for */
+/** diskcalls_end() - end the worker processes; pending calls are not waited for */
 void diskcalls_end(void);
 
 #endif

@@ -295,6 +295,11 @@ int leaf_switch(struct leaf_switches *all, struct device *leaf, bool use,
 			     "the disk hangs. Try it again when it answers; "
 			     "see \"journalctl --dmesg\".",
 			     &result);
+	else if (diskcall_is_pending(device_id(leaf)))
+		err = refuse(leaf,
+			     "the disk has not finished earlier requests. Try "
+			     "it again in some seconds.",
+			     &result);
 	else
 		err = leaf_begin(all->machine, leaf, use, &result);
 	if (!err && result.wanted) {

@@ -38,7 +38,8 @@ uint64_t queue_inode(const struct roots *roots, const char *name);
 /**
  * queue_read() - read an attribute of the request queue of @d, "scheduler"
  *
- * Return: 0; -ETIMEDOUT: the queue is being switched, or the disk hangs; or another -errno.
+ * Return: 0; -ETIMEDOUT: the queue is being switched, or the disk is busy or hangs;
+ * or another -errno.
  */
 int queue_read(const struct roots *roots, const struct device *d,
 	       const char *attribute, char **ret);

@@ -47,7 +47,7 @@ const char *device_kind_name(enum device_kind kind);
  * @queue: inode of its folder queue/ in sysfs: the same queue serves one medium after another in
  *	a loop device or a card reader, and only @diskseq changes; 0: it has none
  * @is_switching: its scheduler is being switched, and a read of its queue would wait for that
- * @is_hung: it was reported that a call for it has not returned
+ * @is_hung: it was reported that a call for it has not returned for 10 s
  * @walk: the last walk that met it, see device_enter()
  */
 struct device {
