@@ -50,6 +50,7 @@ struct bus_ops {
  * @machine, @switches, @policies, @clients, @watcher, @governor, @actuator: state that methods
  *	show and set; the owner fills it in before bus_open()
  * @conf, @units: the same; set again when they change
+ * @members: the vtable of the interface, for reads of properties
  * @is_open: see @ops
  * @waiters: calls that wait for samples
  * @changes: calls that wait for switches of leaves
@@ -72,6 +73,7 @@ struct bus {
 	const struct actuator *actuator;
 	const struct conf *conf;
 	const struct units *units;
+	const sd_bus_vtable *members;
 	bool is_open;
 	struct bus_waiter *waiters;
 	struct bus_change *changes;

@@ -17,6 +17,7 @@
 #include "bus/leaves.h"
 #include "bus/log-control.h"
 #include "bus/method.h"
+#include "bus/properties.h"
 #include "bus/quota.h"
 #include "bus/varlink.h"
 #include "bus/wait.h"
@@ -259,6 +260,9 @@ int bus_open(struct bus *b)
 	 * this daemon when the bus is back. Weights stay in force.
 	 */
 	r = sd_bus_set_exit_on_disconnect(b->connection, true);
+	/* Filters that are added later run first: no refused call has a cost. */
+	if (r >= 0)
+		r = bus_meter_properties(b, vtable);
 	if (r >= 0)
 		r = bus_limit_replies(b);
 	if (r >= 0)

@@ -22,10 +22,15 @@ WAIT_MS, LOOK_MS = 50, 1
 CALLS_BEFORE = WAIT_MS // LOOK_MS + 1
 
 
-def is_refused(sutrod: Sutrod) -> bool:
-    """Is a call of this user refused because of its other calls?"""
+def is_refused(sutrod: Sutrod, member: str = "") -> bool:
+    """Is a call of this user, or a read of a property, refused because of its other calls?"""
     try:
-        sutrod.call("GetPolicy", "a.service")
+        if not member:
+            sutrod.call("GetPolicy", "a.service")
+        elif member == "all":
+            sutrod.proxy().GetAll(INTERFACE, dbus_interface=dbus.PROPERTIES_IFACE)
+        else:
+            sutrod.property(member)
     except dbus.DBusException as e:
         assert e.get_dbus_name() == REFUSED
         return True
@@ -171,6 +176,43 @@ def test_user_has_a_quarter_of_the_time(systemd: Systemd, sutrod: Sutrod) -> Non
     assert calls() == SAVED_CALLS
     sutrod.elapse(60)
     assert calls() == SAVED_CALLS
+
+
+@pytest.mark.parametrize("member", ["ManagedLeaves", "PolicyErrors", "MistakenPolicyFiles", "all"])
+def test_properties_are_charged_as_methods(systemd: Systemd, sutrod: Sutrod, member: str) -> None:
+    """Those that list devices or policies. A constant one has no cost, and is always readable."""
+    systemd.start("a.service", 200)
+    sutrod.start()
+    sutrod.clock.cpu_ns = CALL_MS * 1_000_000
+    sutrod.settle()
+    calls = next((n for n in range(2 * SAVED_CALLS) if is_refused(sutrod, member)), None)
+    assert calls == SAVED_CALLS
+    assert is_refused(sutrod)
+    assert not is_refused(sutrod, "Version")
+    assert not is_refused(sutrod, "DryRun")
+    sutrod.elapse(0.004 * CALL_MS)
+    assert not is_refused(sutrod, member)
+
+
+def test_properties_are_as_before(sutrod: Sutrod) -> None:
+    """All of them have the same value alone and together, and unknown ones the error of D-Bus."""
+    sutrod.start()
+    proxy = sutrod.proxy()
+    values = proxy.GetAll(INTERFACE, dbus_interface=dbus.PROPERTIES_IFACE)
+    assert set(values) == {
+        "Version",
+        "DryRun",
+        "ManagedLeaves",
+        "PolicyErrors",
+        "MistakenPolicyFiles",
+        "ControlStepUSec",
+    }
+    assert {name: sutrod.property(name) for name in values} == values
+    assert proxy.GetAll("", dbus_interface=dbus.PROPERTIES_IFACE) == values
+    for interface, name in ((INTERFACE, "Nothing"), ("org.sutro1.Nothing", "PolicyErrors")):
+        with pytest.raises(dbus.DBusException) as caught:
+            proxy.Get(interface, name, dbus_interface=dbus.PROPERTIES_IFACE)
+        assert caught.value.get_dbus_name() == "org.freedesktop.DBus.Error.UnknownProperty"
 
 
 def test_samples_are_charged_to_their_callers(systemd: Systemd, sutrod: Sutrod) -> None:

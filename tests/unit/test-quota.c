@@ -10,6 +10,7 @@
 
 #include "bus/authority.h"
 #include "bus/bus.h"
+#include "bus/properties.h"
 #include "bus/quota.h"
 #include "fake.h"
 
@@ -84,6 +85,13 @@ static int on_authorized(sd_bus_message *call, void *userdata,
 	struct test *t = userdata;
 
 	return bus_metered(&t->bus, call, on_known, error);
+}
+
+static int get_text(sd_bus *bus, const char *path, const char *interface,
+		    const char *property, sd_bus_message *reply, void *userdata,
+		    sd_bus_error *error)
+{
+	return sd_bus_message_append(reply, "s", property);
 }
 
 /* The user of the connection ":1.7" is 7. */
@@ -208,6 +216,21 @@ static void call_from(struct test *t, const char *sender, const char *interface,
 	if (sender)
 		check(sd_bus_message_set_sender(m, sender) >= 0);
 	check(sd_bus_send(t->client, m, &cookie) >= 0);
+}
+
+static void get_property(struct test *t, unsigned int uid, const char *name)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	g_autofree char *sender = g_strdup_printf(":1.%u", uid);
+	uint64_t cookie;
+
+	check(sd_bus_message_new_method_call(t->client, &m, NULL, PATH,
+					     "org.freedesktop.DBus.Properties",
+					     "Get") >= 0);
+	check(sd_bus_message_append(m, "ss", BUS_INTERFACE, name) >= 0);
+	check(sd_bus_message_set_sender(m, sender) >= 0);
+	check(sd_bus_send(t->client, m, &cookie) >= 0);
+	settle(t);
 }
 
 static void call(struct test *t, const char *interface, const char *member)
@@ -369,12 +392,38 @@ static void test_user_of_a_kept_call(struct test *t)
 	check(t->replies == SENDERS_MAX + 1 && !t->refusals);
 }
 
+/* They are refused as methods are; a constant one has no cost. */
+static void test_properties_of_users(struct test *t)
+{
+	static const sd_bus_vtable vtable[] = {
+		SD_BUS_VTABLE_START(0),
+		SD_BUS_PROPERTY("List", "s", get_text, 0, 0),
+		SD_BUS_PROPERTY("Constant", "s", get_text, 0,
+				SD_BUS_VTABLE_PROPERTY_CONST),
+		SD_BUS_VTABLE_END,
+	};
+
+	check(bus_meter_properties(&t->bus, vtable) >= 0);
+	check(sd_bus_add_object_vtable(t->server, NULL, PATH, BUS_INTERFACE,
+				       vtable, &t->bus) >= 0);
+	settle(t);
+	get_property(t, USER, "List");
+	check(t->replies == 1 && !t->refusals);
+	bus_charge(&t->bus, USER, 1500000);
+	get_property(t, USER, "List");
+	check(t->replies == 2 && t->refusals == 1);
+	get_property(t, USER, "Constant");
+	get_property(t, USER + 1, "List");
+	get_property(t, 0, "List");
+	check(t->replies == 5 && t->refusals == 1);
+}
+
 int main(void)
 {
 	run_tests(test_replies_are_read, test_no_reply_is_read,
 		  test_introspection, test_no_reply_is_read_but_root_calls,
 		  test_common_account, test_debt_outlives_accounts,
 		  test_samples_are_shared, test_crowd_of_connections,
-		  test_user_of_a_kept_call);
+		  test_user_of_a_kept_call, test_properties_of_users);
 	return 0;
 }
