@@ -182,8 +182,17 @@ static int watch_schedulers(struct manager *m)
 	return 0;
 }
 
-/* Lines in cgroup files end with their disk, and another disk may get its number. A loop device
- * without a file is in no topology, but its queue keeps scheduler and lines.
+static void forget_lines(struct manager *m, const struct device *d)
+{
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+
+	cgfiles_device_gone(&m->files, d->devno);
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+		policy_device_gone(c->policy, d->node);
+}
+
+/* Lines in cgroup files end with their disk, and another disk may get its number or its name. A
+ * loop device without a file is in no topology, but its queue keeps scheduler and lines.
  */
 static void forget_removed(struct manager *m, const struct topology *new)
 {
@@ -197,7 +206,7 @@ static void forget_removed(struct manager *m, const struct topology *new)
 		    (d->queue &&
 		     d->queue == queue_inode(&m->machine.roots, d->name)))
 			continue;
-		cgfiles_device_gone(&m->files, d->devno);
+		forget_lines(m, d);
 		if (d->leaf)
 			leaf_report_removed(&m->machine.roots, d, now != NULL);
 	}
@@ -273,9 +282,9 @@ int manager_renew_topology(struct manager *m)
 				       m->machine.roots.sysfs);
 	manager_drop_paths(m);
 	lookups_renew(&m->lookups);
+	forget_removed(m, new);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		policy_resolve(c->policy, new, m->machine.lookups);
-	forget_removed(m, new);
 	topology_free(m->machine.topology);
 	m->machine.topology = new;
 	m->actuator.topology = new;

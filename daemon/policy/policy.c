@@ -45,6 +45,27 @@ int policy_add(struct policy *p, const char *path, uint64_t weight)
 	return 0;
 }
 
+/* The kernel drops these lines with the device. Settings of systemd and of policies stay. */
+static bool is_line(const struct policy *p, const struct statement *s)
+{
+	return s->file || (p->source == POLICY_FILE && !s->source);
+}
+
+void policy_device_gone(struct policy *p, const char *node)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->n_statements; i++) {
+		struct statement *s = &p->statements[i];
+
+		if (is_line(p, s) && streq(s->path, node))
+			free(s->path);
+		else
+			p->statements[kept++] = *s;
+	}
+	p->n_statements = kept;
+}
+
 static int add_weight(struct policy *p, const struct promise *weight)
 {
 	struct statement *s = NULL;

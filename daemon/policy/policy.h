@@ -97,6 +97,13 @@ struct leaf_weight {
 };
 
 int policy_add(struct policy *p, const char *path, uint64_t weight);
+
+/**
+ * policy_device_gone() - drop the weights that lines of cgroup files had for a device
+ * @node: of the device; another one may have this name next
+ */
+void policy_device_gone(struct policy *p, const char *node);
+
 void policy_done(struct policy *p);
 
 /**

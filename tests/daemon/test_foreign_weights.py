@@ -122,6 +122,40 @@ def test_device_lines_of_container_runtimes(
         assert machine.weights(cgroup, "io.bfq.weight") == ["8:32 50", "default 100"]
 
 
+@pytest.mark.parametrize("devno", ["8:32", "8:64"])
+def test_disk_under_the_name_of_another(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, devno: str
+) -> None:
+    """The kernel drops the lines of a removed disk; the next one of its name has no weight yet."""
+    scope = systemd.start("runc.scope", 200)
+    box = systemd.start("pod.slice") + "/box"
+    machine.cgroup(box, 200)
+    for cgroup in (scope, box):
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.bfq.weight", "default 200\n8:32 300\n")
+    systemd.start("own.service", 200, [("/dev/sdc", 300)])
+
+    def asked(unit: str) -> list[int]:
+        return [leaf["asked"] for leaf in sutrod.call("Explain", unit, "/dev/sdc")["leaves"]]
+
+    units = ("runc.scope", box, "own.service")
+    sutrod.start()
+    assert [asked(unit) for unit in units] == 3 * [[300]]
+    machine.unplug("sdc", "8:32")
+    for cgroup in (scope, box):
+        # The kernel announces no change of the file.
+        file = machine.at(f"/sys/fs/cgroup{cgroup}/io.bfq.weight")
+        file.with_name("new").write_text("default 200\n")
+        file.with_name("new").rename(file)
+    machine.disk("sdc", devno, "bfq", diskseq=2)
+    # These calls find the new disk, as an event of udev does.
+    assert [asked(unit) for unit in units] == [[200], [200], [300]]
+    for cgroup in (scope, box):
+        assert machine.weights(cgroup, "io.bfq.weight") == ["default 200"]
+    # A line for the new disk is followed.
+    machine.write(f"/sys/fs/cgroup{box}/io.bfq.weight", f"default 200\n{devno} 400\n")
+    sutrod.until(lambda: asked(box) == [400])
+
+
 def test_compressed_device_line_of_systemd(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:
