@@ -230,6 +230,42 @@ def test_calls_that_fail(bus: Bus, tmp_path: Path) -> None:
     lives(bus, tmp_path, predecessor, calls)
 
 
+def test_policy_that_cannot_be_read_back(bus: Bus, tmp_path: Path) -> None:
+    """SetPolicy fails and names the command. The last version stays in force until then."""
+    file = f"/run/sutro/policy.control/{A}.policy"
+
+    def begin(fault: int) -> Life:
+        """A daemon with a policy, of which a call of openat(2) fails."""
+        life = Life(bus, tmp_path / str(fault))
+        life.sutrod.start(SUTRO_FAULTS=f"openat {fault} {life.log}")
+        life.sutrod.call("SetPolicy", A, [("Weight", "300")], "runtime")
+        life.sutrod.settle()
+        return life
+
+    def values(life: Life) -> list[str]:
+        return [str(p["value"]) for p in life.sutrod.call("GetPolicy", A)]
+
+    whole = begin(0)
+    whole.sutrod.call("SetPolicy", A, [("Weight", "400")], "runtime")
+    whole.sutrod.end()
+    # The child process reads the file before it writes it, and the daemon after that.
+    target = str(whole.machine.at(file))
+    *_, last = (line.split() for line in whole.log.read_text().splitlines() if target in line)
+    life = begin(int(last[0]))
+    try:
+        message = life.sutrod.error("SetPolicy", A, [("Weight", "400")], "runtime")[1]
+        assert life.log.read_text().split() == [*last[:2], str(life.machine.at(file))]
+        assert message.startswith(f"{A}: the policy is on the disk, but cannot be read back")
+        assert "Too many open files" in message
+        assert '"sutroctl policy reload"' in message
+        assert "Weight=400" in life.machine.at(file).read_text()
+        assert values(life) == ["300"]
+        life.sutrod.call("ReloadPolicies")
+        assert values(life) == ["400"]
+    finally:
+        life.sutrod.end()
+
+
 def test_calls_that_fail_to_systemd(bus: Bus, tmp_path: Path) -> None:
     """Settings of the unit stay, and the next periodic comparison requests them again."""
 
