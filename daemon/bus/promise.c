@@ -131,18 +131,35 @@ static char *partition_cause(const struct promise *p)
 				p->device->node, disk->node);
 }
 
+/* Floors and targets on any volume leave out devices without weights. */
+static char *left_out_cause(const struct policy *policy,
+			    const struct promise *p)
+{
+	_cleanup_(text_freep) struct text t = {};
+	const struct device *d;
+	size_t i = 0;
+
+	while (promise_is_governed(p) &&
+	       (d = policy_left_out(policy, p->key, &i)))
+		text_add(&t, "%s%s",
+			 t.p ? ", " : "no floor or latency target holds on ",
+			 d->node);
+	if (t.p)
+		text_add(&t, ", which the unit uses; sutro.policy(5)");
+	return t.p ? TAKE_PTR(t.p) : strdup("");
+}
+
 static char *ungoverned_cause(const struct cgroup *c, const struct promise *p)
 {
 	const struct cgrefusal *r;
 
 	if (is_impossible(p))
 		return impossible_cause(p->device);
+	if (promise_is_any(p))
+		return left_out_cause(c->policy, p);
 	if (!p->device)
-		return strdup(promise_is_any(p)
-				      ? ""
-				      : "the path is on no block device; "
-					"correct the path, or mount its "
-					"file system");
+		return strdup("the path is on no block device; correct the "
+			      "path, or mount its file system");
 	if (is_unobserved(c, p))
 		return unaccounted_cause(c);
 	r = refusal_of(c, p);
@@ -221,11 +238,21 @@ static bool leads_somewhere(const struct policy *policy, enum promise_key key)
 	return false;
 }
 
-/* A promise about any volume is listed itself while there is no volume for it. */
+static bool leaves_out(const struct policy *policy, const struct promise *p)
+{
+	size_t i = 0;
+
+	return promise_is_governed(p) && policy_left_out(policy, p->key, &i);
+}
+
+/* A promise about any volume is listed itself while there is no volume for it, and with the volumes
+ * that it leaves out.
+ */
 static bool is_listed(const struct policy *policy, const struct promise *p)
 {
 	return p->path &&
-	       !(promise_is_any(p) && leads_somewhere(policy, p->key)) &&
+	       !(promise_is_any(p) && leads_somewhere(policy, p->key) &&
+		 !leaves_out(policy, p)) &&
 	       (promise_is_governed(p) ||
 		promise_info(p->key)->kind == PROMISE_KIND_CEILING);
 }

@@ -414,9 +414,13 @@ static char *judge_nowhere(const struct guarantee *g, struct admitted *on)
 	on->fit = FIT_UNKNOWN;
 	if (promise_is_any(g->promise))
 		return asprintf_or_null(
-			"%s has used no volume yet; check again "
-			"when it has",
+			"%s has used no volume yet on which a floor can hold; "
+			"check again when it has",
 			g->unit);
+	if (g->promise->device)
+		return asprintf_or_null("%s has no request queue, so no floor "
+					"holds there",
+					g->promise->device->node);
 	return asprintf_or_null("%s is on no block device; correct the path, "
 				"or check again when the device is there",
 				g->promise->path);

@@ -11,7 +11,7 @@
  *
  * That cgroup uses /dev/vg/db. Counters since the beginning do not come and go with
  * the requests, as those of the last second do. A partition has no counters: the
- * volume is its disk.
+ * volume is its disk. A device without a request queue (zram, brd) is a volume, too.
  */
 
 #include "host/volume.h"
@@ -78,8 +78,7 @@ int volumes_used(const struct cgroup *c, const struct topology *t,
 		if (cgroup_read_lines(c, files[i], on_line, &f) == -ENOMEM)
 			return -ENOMEM;
 	for (size_t i = 0; i < t->n_devices; i++)
-		if (used[i] && t->devices[i]->n_leaves &&
-		    !is_used_above(&f, t->devices[i]))
+		if (used[i] && !is_used_above(&f, t->devices[i]))
 			found[n++] = t->devices[i];
 	*ret = TAKE_PTR(found);
 	*ret_n = n;

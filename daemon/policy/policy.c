@@ -122,6 +122,7 @@ void policy_done(struct policy *p)
 	free(p->weight_source);
 	promises_done(&p->promises);
 	policy_clear_points(p);
+	free(p->left_out);
 	free(p->subject);
 	*p = (struct policy){};
 }
@@ -227,10 +228,18 @@ static bool resolve_all(struct policy *p, const struct topology *t,
 	return is_other;
 }
 
+static void clear_left_out(struct policy *p)
+{
+	free(p->left_out);
+	p->left_out = NULL;
+	p->n_left_out = 0;
+}
+
 void policy_resolve(struct policy *p, const struct topology *t,
 		    struct lookups *lookups)
 {
 	drop_derived(&p->promises);
+	clear_left_out(p);
 	resolve_all(p, t, lookups, true);
 }
 
@@ -292,6 +301,12 @@ static bool is_named(const struct policy *p, enum promise_key key,
 	return false;
 }
 
+/* No weights are there for the governor. */
+static bool can_hold_none(const struct device *volume)
+{
+	return !volume->n_leaves || device_hidden_leaf(volume);
+}
+
 static int derive(const struct policy *p, const struct device *const *used,
 		  size_t n_used, struct promises *ret)
 {
@@ -306,8 +321,7 @@ static int derive(const struct policy *p, const struct device *const *used,
 			struct promise derived = one;
 
 			if (is_named(p, one.key, d) ||
-			    (promise_is_governed(&one) &&
-			     device_hidden_leaf(d)))
+			    (promise_is_governed(&one) && can_hold_none(d)))
 				continue;
 			derived.path = (char *)device_label(d);
 			derived.device = d;
@@ -326,6 +340,31 @@ static bool is_same(const struct promise *a, const struct promise *b)
 	       streq(a->source, b->source);
 }
 
+static int set_left_out(struct policy *p, const struct device *const *used,
+			size_t n_used)
+{
+	clear_left_out(p);
+	p->left_out = calloc(n_used + 1, sizeof(*p->left_out));
+	if (!p->left_out)
+		return -ENOMEM;
+	for (size_t u = 0; u < n_used; u++)
+		if (can_hold_none(used[u]))
+			p->left_out[p->n_left_out++] = used[u];
+	return 0;
+}
+
+const struct device *policy_left_out(const struct policy *p,
+				     enum promise_key key, size_t *i)
+{
+	while (*i < p->n_left_out) {
+		const struct device *d = p->left_out[(*i)++];
+
+		if (!is_named(p, key, d))
+			return d;
+	}
+	return NULL;
+}
+
 int policy_expand(struct policy *p, const struct device *const *used,
 		  size_t n_used)
 {
@@ -336,7 +375,8 @@ int policy_expand(struct policy *p, const struct device *const *used,
 
 	while (first > 0 && l->items[first - 1].derived)
 		first--;
-	err = derive(p, used, n_used, &derived);
+	err = set_left_out(p, used, n_used)
+		      ?: derive(p, used, n_used, &derived);
 	same = !err && derived.n == l->n - first;
 	for (size_t i = 0; i < derived.n && same; i++)
 		same = is_same(&derived.items[i], &l->items[first + i]);

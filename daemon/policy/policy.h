@@ -56,6 +56,8 @@ enum policy_source {
  * @statements: IODeviceWeight=, or the other lines of io.weight
  * @promises: of [X-Sutro] sections, policy files and clients of the bus
  * @setpoints: of the governor, so that floors hold
+ * @left_out: volumes that the unit uses, and on which no floor and no target can hold; see
+ *	policy_left_out()
  * @is_proposed: no cgroup has it, so its paths are not logged
  */
 struct policy {
@@ -73,6 +75,8 @@ struct policy {
 	struct promises promises;
 	struct setpoint *setpoints;
 	size_t n_setpoints;
+	const struct device **left_out;
+	size_t n_left_out;
 };
 
 /** enum reason - which statement a weight follows from */
@@ -148,11 +152,21 @@ bool policy_has_any(const struct policy *p);
  * policy_expand() - derive a promise for each volume from those with PROMISE_ANY
  * @used: the volumes
  *
- * A volume that a promise with the same key names by a path has that one only.
+ * A volume that a promise with the same key names by a path has that one only. Floors and targets
+ * leave out volumes on which they cannot hold.
  * Return: 1 if other ones are derived than before, 0, or -ENOMEM: then all is as before.
  */
 int policy_expand(struct policy *p, const struct device *const *used,
 		  size_t n_used);
+
+/**
+ * policy_left_out() - a volume that a promise about any volume leaves out
+ * @i: 0 at first, for the next one afterwards
+ *
+ * Return: NULL after the last one.
+ */
+const struct device *policy_left_out(const struct policy *p,
+				     enum promise_key key, size_t *i);
 
 /** policy_default() - the weight on leaves without a setting of their own */
 struct leaf_weight policy_default(const struct policy *p);

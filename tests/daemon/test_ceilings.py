@@ -213,6 +213,37 @@ def test_ceiling_beside_limits_of_systemd(
     sutrod.until(lambda: machine.weights(a, "io.max") == [theirs])
 
 
+def test_any_volume_without_a_request_queue(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """A limit holds there. A floor leaves the device out, and the row of "any" names it."""
+    a = systemd.start("a.service", 200)
+    machine.stripe("dm-1", "254:1", "", "zero")
+    stat = f"/sys/fs/cgroup{a}/io.stat"
+    machine.write(stat, "254:1 rbytes=1 wbytes=0\n")
+    sutrod.start()
+    set_policy(sutrod, "a.service", ReadBandwidthMax="any 5M", ReadBandwidthMin="any 1M")
+    line = "rbps=5000000 wbps=max riops=max wiops=max"
+    sutrod.until(lambda: machine.weights(a, "io.max") == [f"254:1 {line}"])
+
+    def floors() -> dict[str, tuple[str, str]]:
+        promises = [p for p in sutrod.call("ListPromises") if p["key"] == "ReadBandwidthMin"]
+        return {str(p["path"]): (str(p["state"]), str(p["cause"])) for p in promises}
+
+    cause = "no floor or latency target holds on /dev/dm-1, which the unit uses; sutro.policy(5)"
+    assert floors() == {"any": ("idle", cause)}
+    machine.write(stat, "254:1 rbytes=1 wbytes=0\n8:32 rbytes=1 wbytes=0\n")
+    sutrod.until(lambda: "/dev/sdc" in floors())
+    assert floors()["any"] == ("idle", cause)
+    assert machine.weights(a, "io.max") == [f"254:1 {line}", f"8:32 {line}"]
+    states = {(s[2], s[3]): s[5] for s in sutrod.call("ListPromiseStates")}
+    assert states["ReadBandwidthMin", "any"] == "idle"
+    # A setting for the path takes its place.
+    set_policy(sutrod, "a.service", ReadBandwidthMin="/dev/mapper/zero 1M")
+    sutrod.until(lambda: "any" not in floors())
+    assert floors()["/dev/mapper/zero"][0] == "unweighted"
+
+
 def test_device_without_a_request_queue(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """A limit becomes a line, as the kernel throttles bios. No floor and no target holds."""
     a = systemd.start("a.service", 200)

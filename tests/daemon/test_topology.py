@@ -223,14 +223,16 @@ def test_native_nvme_multipath(tmp_path: Path, sutrod: Sutrod, systemd: Systemd)
     assert reasons["/dev/nvme0n1"] == seen["a.service", "ReadBandwidthMin"]["cause"]
     assert machine.weights(a) == ["default 300"]
     assert machine.weights(a, "io.sutro.latency") == ["default max"]
-    # A floor on any volume holds on the other disks of the unit.
+    # A floor on any volume holds on the other disks of the unit, and names those it leaves out.
     machine.write(
         f"/sys/fs/cgroup{cgroup}/io.stat",
         "259:1 rbytes=4096 wbytes=0\n8:0 rbytes=4096 wbytes=0\n",
     )
     sutrod.elapse(3)
-    devices = [p["device"] for p in sutrod.call("ListPromises") if p["unit"] == "any.service"]
-    assert devices == ["/dev/sda", "/dev/sda"]
+    rows = [p for p in sutrod.call("ListPromises") if p["unit"] == "any.service"]
+    assert [p["device"] for p in rows] == ["", "", "/dev/sda", "/dev/sda"]
+    left_out = "no floor or latency target holds on /dev/nvme0n1, which the unit uses"
+    assert [p["cause"].startswith(left_out) for p in rows] == [True, True, False, False]
 
 
 def test_layers_that_share_devices(tmp_path: Path, sutrod: Sutrod, systemd: Systemd) -> None:
