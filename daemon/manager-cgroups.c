@@ -115,8 +115,10 @@ static void on_cgroup_added(struct cgroup *c, void *userdata)
 	c->policy->weight = WEIGHT_DEFAULT;
 	c->policy->subject = strdup(c->shown);
 	c->node = CONTROL_NONE;
-	if (!c->parent)
+	if (!c->parent) {
+		manager_request_root(m);
 		return;
+	}
 	governor_cgroup_added(&m->governor, c);
 	manager_request(m, c);
 }

@@ -265,8 +265,7 @@ void manager_log_sentences(char *const *sentences)
 			  *sentences);
 }
 
-/* Read the files of a unit, and add the settings of all policies for it. */
-static int add_unit_promises(struct manager *m, struct unit_answer *a)
+static int load_unit(struct manager *m, const struct unit_answer *a)
 {
 	_cleanup_strv_ char **errors = NULL;
 	int r;
@@ -276,7 +275,25 @@ static int add_unit_promises(struct manager *m, struct unit_answer *a)
 	manager_log_sentences(errors);
 	if (r >= 0 && errors)
 		bus_property_changed(&m->bus, "PolicyErrors");
+	return r;
+}
+
+/* Read the files of a unit, and add the settings of all policies for it. */
+static int add_unit_promises(struct manager *m, struct unit_answer *a)
+{
+	int r = load_unit(m, a);
+
 	return r < 0 ? r : add_promises(m, a->name, &a->policy);
+}
+
+/* The root has no settings. Those in its files are mistakes, and are reported as others are. */
+void manager_request_root(struct manager *m)
+{
+	int r = units_request(m->units, ROOT_SLICE);
+
+	if (r < 0)
+		log_warning_errno(r, "%s: cannot read its files, ignoring: %m",
+				  ROOT_SLICE);
 }
 
 void manager_request(struct manager *m, struct cgroup *c)
@@ -311,6 +328,7 @@ void manager_request_all(struct manager *m)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
+	manager_request_root(m);
 	for (struct cgroup *c = cgroup_next(root, root); c;
 	     c = cgroup_next(root, c))
 		manager_request(m, c);
@@ -337,6 +355,11 @@ static void take_answer(struct manager *m, struct unit_answer *a)
 {
 	struct cgroup *c = NULL;
 
+	if (streq(a->name, ROOT_SLICE)) {
+		if (load_unit(m, a) < 0)
+			log_oom();
+		return;
+	}
 	if (*a->cgroup)
 		c = cgroup_find(m->machine.tree, a->cgroup);
 	if (c && c->parent) {

@@ -138,6 +138,8 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata);
 /* manager-policy.c: read the settings of one cgroup, of all; read policies. */
 void manager_request(struct manager *m, struct cgroup *c);
 void manager_request_all(struct manager *m);
+/* Request the files of the root slice from systemd. */
+void manager_request_root(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
 /* Has another program written io.bfq.weight? */
 bool manager_has_new_bfq_weight(const struct manager *m,

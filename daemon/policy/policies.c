@@ -280,6 +280,9 @@ static int add_own_file(const struct policies *p, struct layer *layer,
 {
 	_cleanup_free_ char *full = NULL;
 
+	/* A drop-in of all slices is right for those below the root. */
+	if (streq(layer->name, ROOT_SLICE) && strstr(path, "/slice.d/"))
+		return 0;
 	full = asprintf_or_null("%s%s", p->roots->prefix, path);
 	return full ? layer_add_file(layer, full, POLICYFILE_UNIT) : -ENOMEM;
 }

@@ -69,6 +69,7 @@ void policies_each_path(const struct policies *p, paths_fn *fn, void *userdata);
 
 /**
  * policies_load_unit() - read the [X-Sutro] of a unit's own files
+ * @unit: its settings are mistakes if it is ROOT_SLICE
  * @fragment: FragmentPath of systemd, "" for none
  * @dropins: DropInPaths, in systemd's order
  * @new_errors: as above

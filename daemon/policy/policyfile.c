@@ -142,6 +142,14 @@ static int unknown_key(struct parser *p, const struct line *l, const char *text)
 	return err ?: complain(p, l->number, text, names.p);
 }
 
+/* Is it a file of the root of the hierarchy, "-.slice" or a drop-in of it? */
+static bool is_of_root(const struct policyfile *f)
+{
+	return f->kind == POLICYFILE_UNIT &&
+	       (endswith(f->path, "/" ROOT_SLICE) ||
+		strstr(f->path, "/" ROOT_SLICE ".d/"));
+}
+
 static int on_promise(struct parser *p, const struct line *l, const char *text)
 {
 	_cleanup_free_ char *source = NULL;
@@ -151,6 +159,10 @@ static int on_promise(struct parser *p, const struct line *l, const char *text)
 	struct text t = {};
 	int err;
 
+	if (is_of_root(&p->file))
+		return complain(p, l->number, text,
+				"in a file of a slice below the root, which "
+				"has no settings, such as system.slice");
 	if (promise_key_from_name(l->key, &key) < 0)
 		return unknown_key(p, l, text);
 	if (n_statements(&p->file) >= POLICYFILE_STATEMENTS_MAX)

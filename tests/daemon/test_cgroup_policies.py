@@ -8,7 +8,7 @@ import dbus
 import pytest
 from fakemachine import Bus, Machine, Sutrod, Systemd
 from plant import LATENCY, LOGICAL, SETPOINT, SETTLES_S, STRIPE, Plant, set_policy
-from test_policies import ETC, RUN, VENDOR, X, pairs
+from test_policies import ETC, RUN, VENDOR, X, errors, mistaken, pairs
 from test_policyfiles import check
 
 BATCH = "/delegated/batch"
@@ -157,6 +157,29 @@ def test_root_slice_has_no_settings(systemd: Systemd, sutrod: Sutrod) -> None:
     )
     assert in_force(sutrod, "-.slice") == []
     sutrod.call("ResetPolicy", "-.slice", "runtime")
+
+
+def test_files_of_the_root_slice(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """It has no settings, which is reported. Drop-ins of all slices are no mistake."""
+    own, every = (f"/etc/systemd/system/{name}.d/50-io.conf" for name in ("-.slice", "slice"))
+    systemd.unit("-.slice", "/", dropins=[own, every])
+    systemd.start("a.slice", dropins=[every], slice="/")
+    machine.write(own, f"[Slice]\nIOWeight=1\n{X}Weight=300\n")
+    machine.write(every, f"{X}Weight=7\n")
+    sutrod.start()
+    mistake = (
+        f'{own}:4: "[X-Sutro] Weight=300": in a file of a slice below the root, which has no '
+        "settings, such as system.slice"
+    )
+    assert errors(machine, sutrod) == [mistake]
+    assert mistaken(machine, sutrod) == [(own, False)]
+    assert [e["value"] for e in sutrod.call("GetPolicy", "a.slice")] == ["7"]
+    assert sutrod.call("GetPolicy", "-.slice") == []
+    # The mistake ends with the assignment.
+    machine.write(own, "[Slice]\nIOWeight=1\n")
+    sutrod.call("ReloadPolicies")
+    sutrod.settle()
+    assert errors(machine, sutrod) == []
 
 
 def test_authority(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:

@@ -208,12 +208,17 @@ NO_PATTERNS = (
     "postgresql|db.timer|/db.service|a/*.service|db.service,|.service|db.\x01*|a@.service|"
     "*@.slice|@.service|-.slice"
 )
+NO_ROOT = "in a file of a slice below the root, which has no settings, such as system.slice"
 NAMED = {
     "db.policy.d/a.conf": ("[Service]\nWeight=1\n", f':1: "Service": {SECTIONS}'),
     "db.service": (
         f"[Service]\nWeight=x\n{X}Weight=x\nnonsense\n",
         f':4: "[X-Sutro] Weight=x": {WEIGHTS}',
         f':5: "nonsense": {LINE}',
+    ),
+    "-.slice.d/50-io.conf": (
+        f"[Slice]\nIOWeight=1\n{X}Weight=300\n",
+        f':4: "[X-Sutro] Weight=300": {NO_ROOT}',
     ),
     "policy.control/db.service.policy": (
         "[Match]\nUnit=db*\n",
