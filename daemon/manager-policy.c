@@ -190,20 +190,6 @@ bool manager_has_new_bfq_weight(const struct manager *m, const struct cgroup *c)
 	       lines != c->policy->bfq_lines;
 }
 
-/* ResyncWeight= holds where no policy states a weight of resync.slice. */
-static int add_resync_weights(const struct conf *conf, struct promises *l)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < conf->resync.n && !err; i++) {
-		const struct promise *p = &conf->resync.items[i];
-
-		if (!promises_find(l, p->key, p->path))
-			err = promises_add(l, p);
-	}
-	return err;
-}
-
 /* The settings of policies for a unit or a cgroup, above those of systemd or of its owner. */
 static int add_promises(struct manager *m, const char *subject,
 			struct policy *p)
@@ -212,8 +198,8 @@ static int add_promises(struct manager *m, const char *subject,
 	int r;
 
 	r = clients_state(&m->clients, m->policies, subject, &stated);
-	if (r >= 0 && streq(subject, RESYNC_UNIT))
-		r = add_resync_weights(m->conf, &stated.in_force);
+	if (r >= 0)
+		r = conf_add_resync(m->conf, subject, &stated);
 	if (r >= 0)
 		r = policy_promise(p, &stated.in_force);
 	stated_done(&stated);

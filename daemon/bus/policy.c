@@ -482,9 +482,10 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 		r = check_subject(unit, error);
 	if (r >= 0)
 		r = clients_state(b->clients, b->policies, unit, &stated);
-	if (r < 0)
-		return r;
-	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = conf_add_resync(b->conf, unit, &stated);
+	if (r >= 0)
+		r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	if (r >= 0)

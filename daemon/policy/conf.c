@@ -17,6 +17,7 @@
 #include <ini.h>
 #include <stdio.h>
 
+#include "host/resync.h"
 #include "policy/conf.h"
 #include "policy/dropin.h"
 
@@ -270,4 +271,33 @@ struct conf *conf_free(struct conf *c)
 	capacities_done(&c->capacities);
 	free(c);
 	return NULL;
+}
+
+/* The weakest source comes first. */
+static int put_first(struct promises *l, const struct promise *p)
+{
+	struct promise new;
+	int err = promises_add(l, p);
+
+	if (err)
+		return err;
+	new = l->items[l->n - 1];
+	memmove(&l->items[1], l->items, (l->n - 1) * sizeof(new));
+	l->items[0] = new;
+	return 0;
+}
+
+int conf_add_resync(const struct conf *c, const char *unit, struct stated *l)
+{
+	int err = 0;
+
+	if (!streq(unit, RESYNC_UNIT))
+		return 0;
+	for (size_t i = c->resync.n; i-- > 0 && !err;) {
+		const struct promise *p = &c->resync.items[i];
+		bool is_other = promises_find(&l->in_force, p->key, p->path);
+
+		err = put_first(is_other ? &l->overridden : &l->in_force, p);
+	}
+	return err;
 }

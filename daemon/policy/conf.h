@@ -7,6 +7,7 @@
 #include "host/roots.h"
 #include "host/util.h"
 #include "policy/capacity.h"
+#include "policy/policies.h"
 
 /**
  * struct conf - sutrod.conf and its drop-ins
@@ -35,6 +36,10 @@ struct conf {
  */
 int conf_load(const struct roots *roots, struct conf **ret, char ***errors);
 struct conf *conf_free(struct conf *c);
+
+/** conf_add_resync() - add ResyncWeight= to the settings of RESYNC_UNIT, below those of policies */
+int conf_add_resync(const struct conf *c, const char *unit, struct stated *l);
+
 DEFINE_CLEANUP(struct conf *, conf_free);
 
 #endif

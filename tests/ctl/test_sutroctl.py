@@ -4,6 +4,7 @@
 import os
 import re
 import subprocess
+import time
 
 import pytest
 from conftest import CONF, HERE, POLICIES, sutroctl
@@ -137,6 +138,26 @@ def test_resyncs(resyncing):
     text = sutroctl("explain", "job", "/dev/mapper/secret").out
     assert "resync of /dev/md0 (check) in resync.slice" in text
     assert "/dev/md7" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "stronger"),
+    [
+        (["50"], None, "Weight=40"),
+        (["50", "--device", "/dev/md0"], "/dev/md0", "Weight=/dev/md0 30"),
+    ],
+)
+def test_weight_of_the_slice_of_resyncs(machine, resyncing, words, path, stronger):
+    """ResyncWeight= is stronger than IOWeight=, so the answer comes at once, and names it."""
+    machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nResyncWeight=40\nResyncWeight=/dev/md0 30\n")
+    resyncing.call("Reload")
+    began = time.monotonic()
+    data = sutroctl("set", "resync.slice", *words, "--json").json()
+    assert time.monotonic() - began < 8
+    assert (data["weight"], data["path"]) == (50, path)
+    source = "ResyncWeight= in sutrod.conf"
+    assert data["note"] == f"a policy has {stronger}, which is stronger: {source}"
+    assert source in sutroctl("policy", "show", "resync.slice").out
 
 
 def test_capacities(declared):

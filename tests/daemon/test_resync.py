@@ -52,6 +52,13 @@ def weights(sutrod: Sutrod) -> dict[str, int]:
     return {str(leaf["leaf"]): int(leaf["weight"]) for leaf in resync(sutrod)["leaves"]}
 
 
+def policy(sutrod: Sutrod) -> list[tuple[str, bool]]:
+    """The weights of the slice, the weakest source first, and whether they are in force."""
+    entries = sutrod.call("GetPolicy", "resync.slice")
+    assert {str(entry["key"]) for entry in entries} == {"Weight"}
+    return [(str(entry["value"]), bool(entry["in_force"])) for entry in entries]
+
+
 def test_weight_of_resyncs(
     machine: Machine, sutrod: Sutrod, slice_: str, array: Callable[..., None]
 ) -> None:
@@ -71,9 +78,11 @@ def test_weight_of_resyncs(
     assert weights(sutrod) == {"/dev/sda": 30, "/dev/sdb": 40}
     explained = sutrod.call("Explain", "resync.slice", "/dev/sdb")
     assert "ResyncWeight= in sutrod.conf" in explained["leaves"][0]["reason"]
+    assert policy(sutrod) == [("30", True), ("/dev/sdb 40", True)]
     # A policy of the unit is stronger.
     set_policy(sutrod, "resync.slice", Weight="77")
     sutrod.until(lambda: machine.weights(slice_) == ["8:16 40", "default 77"])
+    assert policy(sutrod) == [("30", False), ("/dev/sdb 40", True), ("77", True)]
     machine.write(ROOT, "2\n4710\n4712\n")
     assert sutrod.stop() == 0
     assert machine.at(ROOT).read_text().startswith(f"{THREAD}\n")
