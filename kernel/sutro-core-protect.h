@@ -60,6 +60,8 @@ struct sutro_core;
 
 /* Requests in windows from which on their rate, or times, are known. */
 #define SUTRO_PROTECT_KNOWN 16U
+/* So many protected groups are looked at for a gap, those that were served last. */
+#define SUTRO_GAP_LOOKS 64U
 
 /**
  * struct sutro_leaves - on how many leaves has a protected cgroup requests?
@@ -132,7 +134,9 @@ struct sutro_phase_sum {
 
 /**
  * struct sutro_protect - protection on one leaf
- * @groups:	protected groups
+ * @groups:	protected groups; if there are more than SUTRO_GAP_LOOKS, in the order in which
+ *		they were served
+ * @nr:		how many there are
  * @queue:	those with queued requests, by their vtime
  * @vtime:	vtime of the group that was served last, never decreases
  * @in_flight:	requests of protected groups at the device
@@ -148,6 +152,8 @@ struct sutro_phase_sum {
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
+ * @sporadic:	they are latency-sensitive, and have requests for a small part of the time, of
+ *		which too many are slow whatever part is shared
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @by_target:	a group is protected for its latency target
  * @rivals:	groups are protected for different targets
@@ -159,6 +165,7 @@ struct sutro_phase_sum {
  * @reserve:	part of the time that is reserved for these groups, of
  *		SUTRO_PROTECT_WHOLE
  * @reserving:	groups for which it is
+ * @used_up:	how many of them have used all of their parts of this cycle
  * @cycles:	how often that was added up
  * @epoch:	number of the set of groups that @sums are of
  * @full_ns:	since when nearly all of the time is shared
@@ -201,6 +208,7 @@ struct sutro_phase_sum {
  */
 struct sutro_protect {
 	struct list_head groups;
+	u32 nr;
 	struct rb_root_cached queue;
 	u64 vtime;
 	u32 in_flight;
@@ -214,6 +222,7 @@ struct sutro_protect {
 	bool limited;
 	bool sensitive;
 	bool gentle;
+	bool sporadic;
 	bool by_share;
 	bool by_target;
 	bool rivals;
@@ -222,6 +231,7 @@ struct sutro_protect {
 	u32 target_part;
 	u32 reserve;
 	u32 reserving;
+	u32 used_up;
 	u32 cycles;
 	u32 epoch;
 	u64 full_ns;
@@ -396,6 +406,8 @@ void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,
 void sutro_window_halve(struct sutro_protect_sums *sums);
 void sutro_protect_init(struct sutro_protect *protect);
 void sutro_protect_exit(struct sutro_group *group);
+bool sutro_protect_waits(const struct sutro_core *core,
+			 const struct sutro_group_protect *own);
 struct sutro_group *sutro_protect_next(const struct sutro_core *core);
 struct sutro_group *sutro_protect_awaited(struct sutro_core *core, u64 now_ns);
 void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
@@ -487,14 +499,6 @@ bool sutro_reserve_is_left(const struct sutro_protect *protect, u64 now_ns);
 u64 sutro_reserve_look_ns(const struct sutro_protect *protect, u64 now_ns);
 u64 sutro_reserve_hold_ns(u64 idle_ns);
 u64 sutro_reserve_cycle_ns(const struct sutro_protect *protect);
-
-/* Has a protected group to wait for others, or for the end of the reserved window? */
-static inline bool sutro_protect_waits(const struct sutro_protect *protect,
-				       const struct sutro_group_protect *own)
-{
-	return sutro_reserve_is_used_up(protect, own) ||
-	       sutro_apart_waits(protect, own);
-}
 
 /* sutro-part.c */
 void sutro_part_learn_most(struct sutro_protect *protect);

@@ -173,15 +173,18 @@ static u64 sutro_gap_end_ns(struct sutro_core *core, u64 now_ns)
 	struct sutro_protect *protect = &core->protect;
 	u64 end_ns = now_ns + SUTRO_CORE_EVER_NS, until_ns;
 	const struct sutro_group_protect *own;
+	unsigned int left = SUTRO_GAP_LOOKS;
 
 	protect->away = false;
 	protect->limits = NULL;
 	/* Not before the requests of the shared window have completed. */
 	if (!protect->clear)
 		return now_ns;
-	list_for_each_entry(own, &protect->groups, list) {
+	list_for_each_entry_reverse(own, &protect->groups, list) {
+		if (!left--)
+			break;
 		/* It is not served before the window ends. */
-		if (sutro_protect_waits(protect, own))
+		if (sutro_protect_waits(core, own))
 			continue;
 		if (sutro_is_away(core, own->group, now_ns)) {
 			protect->away = true;
@@ -222,15 +225,18 @@ bool sutro_gap_skips(const struct sutro_core *core,
  * @core:	the leaf, in a reserved window
  *
  * Return: one with requests at the device, or the one that may take longest to be back; NULL
- * if all wait for the end of the window (sutro_protect_waits()).
+ * if all of them have to wait (sutro_protect_waits()).
  */
 struct sutro_group *sutro_gap_last(const struct sutro_core *core)
 {
 	const struct sutro_group_protect *own;
+	unsigned int left = SUTRO_GAP_LOOKS;
 	struct sutro_group *last = NULL;
 
-	list_for_each_entry(own, &core->protect.groups, list) {
-		if (sutro_protect_waits(&core->protect, own))
+	list_for_each_entry_reverse(own, &core->protect.groups, list) {
+		if (!left--)
+			break;
+		if (sutro_protect_waits(core, own))
 			continue;
 		if (own->group->in_flight)
 			return own->group;

@@ -121,27 +121,41 @@ void sutro_protect_exit(struct sutro_group *group)
 }
 
 /**
+ * sutro_protect_waits - has a protected group to wait?
+ * @core:	the leaf
+ * @own:	the protection of the group
+ *
+ * It may have to wait for others, or for the end of the reserved window, or, if it is protected
+ * for its share, for the end of the time that is reserved for others.
+ */
+bool sutro_protect_waits(const struct sutro_core *core,
+			 const struct sutro_group_protect *own)
+{
+	const struct sutro_protect *protect = &core->protect;
+
+	if (sutro_reserve_is_used_up(protect, own) ||
+	    sutro_apart_waits(protect, own))
+		return true;
+	return !own->reserving && !sutro_protect_by_target(own) &&
+	       sutro_reserve_is_left(protect, core->now_ns);
+}
+
+/**
  * sutro_protect_next - the protected group that is served next
  * @core:	the leaf
- *
- * While the time is reserved for groups, one that is protected for its share is not served.
  *
  * Return: a group with a queued request, or NULL.
  */
 struct sutro_group *sutro_protect_next(const struct sutro_core *core)
 {
-	const struct sutro_protect *protect = &core->protect;
-	bool is_left = sutro_reserve_is_left(protect, core->now_ns);
 	struct rb_node *node;
 
-	for (node = rb_first_cached(&protect->queue); node;
+	for (node = rb_first_cached(&core->protect.queue); node;
 	     node = rb_next(node)) {
 		const struct sutro_group_protect *own;
 
 		own = rb_entry(node, struct sutro_group_protect, node);
-		if (is_left && !own->reserving && !sutro_protect_by_target(own))
-			continue;
-		if (!sutro_protect_waits(protect, own))
+		if (!sutro_protect_waits(core, own))
 			return own->group;
 	}
 	return NULL;
@@ -259,6 +273,8 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 	}
 	protect->in_flight++;
 	protect->requests++;
+	if (protect->nr > SUTRO_GAP_LOOKS)
+		list_move_tail(&own->list, &protect->groups);
 	own->awaited |= !core->async;
 	sutro_reserve_sent(protect, own, estimate_ns);
 	sutro_apart_sent(core, own, estimate_ns);

@@ -32,6 +32,7 @@ static void sutro_protect_remove(struct sutro_core *core,
 
 	sutro_protect_dequeue(protect, group->protect);
 	list_del_init(&group->protect->list);
+	protect->nr--;
 	sutro_apart_turn(protect, group->protect);
 	if (protect->limits == group->protect)
 		protect->limits = NULL;
@@ -228,6 +229,7 @@ static void sutro_protect_join(struct sutro_core *core,
 		sutro_protect_clear(protect);
 	}
 	list_add_tail(&own->list, &protect->groups);
+	protect->nr++;
 	sutro_apart_turn(protect, own);
 	sutro_volume_find(core, own, now_ns);
 	own->latency = sutro_latency_of(group);
@@ -322,16 +324,12 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 static bool sutro_protect_lasts(const struct sutro_core *core, u64 now_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
-	const struct sutro_group_protect *own;
-	u32 nr = 0;
 
 	/* Reserved time is granted by the cycle, to groups that compete. */
 	if (protect->reserve || protect->by_target ||
 	    now_ns - protect->other_came_ns >= SUTRO_PROTECT_LASTS_NS)
 		return false;
-	list_for_each_entry(own, &protect->groups, list)
-		nr++;
-	return nr == core->nr_active;
+	return protect->nr == core->nr_active;
 }
 
 /**

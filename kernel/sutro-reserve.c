@@ -86,7 +86,16 @@ void sutro_reserve_begin(struct sutro_protect *protect)
 {
 	protect->reserve = 0;
 	protect->reserving = 0;
+	protect->used_up = 0;
 	protect->cycles++;
+}
+
+/* Has a group used all of its part of this cycle? */
+static bool sutro_reserve_is_over(const struct sutro_protect *protect,
+				  const struct sutro_group *group)
+{
+	return group->reserve_used_ns >=
+	       protect->cycle_ns * group->reserve / SUTRO_RESERVE_WHOLE;
 }
 
 /**
@@ -106,6 +115,7 @@ void sutro_reserve_add(struct sutro_protect *protect, struct sutro_group *group,
 	if (begins)
 		group->reserve_used_ns = 0;
 	protect->reserving++;
+	protect->used_up += sutro_reserve_is_over(protect, group);
 	protect->reserve +=
 		group->reserve * SUTRO_PROTECT_WHOLE / SUTRO_RESERVE_WHOLE;
 }
@@ -120,11 +130,15 @@ void sutro_reserve_sent(struct sutro_protect *protect,
 			struct sutro_group_protect *own, u64 estimate_ns)
 {
 	struct sutro_group *group = own->reserving;
+	bool was_over;
 
+	if (!group || !protect->reserved)
+		return;
+	was_over = sutro_reserve_is_over(protect, group);
 	/* The limit is 4 s, and no cycle is that long. */
-	if (group && protect->reserved)
-		group->reserve_used_ns =
-			min(group->reserve_used_ns + estimate_ns, U32_MAX);
+	group->reserve_used_ns =
+		min(group->reserve_used_ns + estimate_ns, U32_MAX);
+	protect->used_up += !was_over && sutro_reserve_is_over(protect, group);
 }
 
 /**
@@ -138,8 +152,7 @@ bool sutro_reserve_is_used_up(const struct sutro_protect *protect,
 	const struct sutro_group *group = own->reserving;
 
 	return group && protect->reserving > 1 &&
-	       group->reserve_used_ns >=
-		       protect->cycle_ns * group->reserve / SUTRO_RESERVE_WHOLE;
+	       sutro_reserve_is_over(protect, group);
 }
 
 /* When the part of a reserved window that is reserved for groups ends. */
@@ -156,8 +169,10 @@ static u64 sutro_reserve_end_ns(const struct sutro_protect *protect)
  */
 bool sutro_reserve_is_left(const struct sutro_protect *protect, u64 now_ns)
 {
-	return protect->reserved &&
-	       sutro_before(now_ns, sutro_reserve_end_ns(protect));
+	if (!protect->reserved ||
+	    (protect->reserving > 1 && protect->used_up >= protect->reserving))
+		return false;
+	return sutro_before(now_ns, sutro_reserve_end_ns(protect));
 }
 
 /**

@@ -103,6 +103,7 @@ void sutro_window_init(struct sutro_protect *protect)
 {
 	memset(protect->sums, 0, sizeof(protect->sums));
 	protect->mark_nr = 0;
+	protect->sporadic = false;
 	protect->most = 0;
 	protect->cycle_ns = SUTRO_PROTECT_CYCLE_FIRST_NS;
 	protect->part = SUTRO_PROTECT_WHOLE;
@@ -228,7 +229,8 @@ static bool sutro_window_releases(struct sutro_core *core, u64 now_ns)
 {
 	struct sutro_protect *protect = &core->protect;
 
-	if (protect->part < SUTRO_PROTECT_MOST_PART || !protect->by_share) {
+	if (protect->part < SUTRO_PROTECT_MOST_PART || !protect->by_share ||
+	    (protect->sporadic && protect->gentle)) {
 		protect->full_ns = now_ns;
 		return false;
 	}

@@ -270,6 +270,7 @@ static void sutro_test_apart_joins(struct kunit *test)
 	sutro_protect_drop(core, load->equal);
 	sutro_apart_passed(protect, 5 * MS);
 	list_add_tail(&equal->list, &protect->groups);
+	protect->nr++;
 	sutro_apart_turn(protect, equal);
 	ns = alone_ns(protect, load->equal);
 	sutro_apart_sent(core, equal, protect->cycle_ns);

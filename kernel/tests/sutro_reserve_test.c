@@ -146,6 +146,42 @@ static void sutro_test_reserved_ends(struct kunit *test)
 			end_ns);
 }
 
+/*
+ * The device is kept for a, whose reserved time it is, and not for b, which is protected for its
+ * share: b is served when that time is over, or used up.
+ */
+static void sutro_test_reserved_gap(struct kunit *test)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	u64 part_ns;
+
+	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
+	sutro_group_set_weight(load->equal, 1000);
+	arrive_far(load->t, load->equal, 1);
+	load_run(load, 4 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->equal));
+	core->now_ns = protect->shared_ns;
+	protect->reserved = true;
+	load->few->in_flight = 0;
+	load->equal->in_flight = 1;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_gap_last(core), load->few);
+	core->now_ns += protect->cycle_ns / 2;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_gap_last(core), load->equal);
+
+	/* A group elsewhere has reserved time as well, and has used it up, as a has. */
+	core->now_ns = protect->shared_ns;
+	protect->reserving = 2;
+	part_ns = protect->cycle_ns / 2;
+	load->few->reserve_used_ns = part_ns - 1;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_gap_last(core), load->few);
+	protect->used_up = 1;
+	sutro_reserve_sent(protect, load->few->protect, 1);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_gap_last(core), load->equal);
+	KUNIT_EXPECT_FALSE(test, sutro_reserve_is_left(protect, core->now_ns));
+}
+
 /* Time that is reserved for a group is there for all below it, and is reserved once. */
 static void sutro_test_reserved_subtree(struct kunit *test)
 {
@@ -174,6 +210,7 @@ static struct kunit_case sutro_reserve_test_cases[] = {
 	KUNIT_CASE(sutro_test_reserved_for_two),
 	KUNIT_CASE(sutro_test_reserved_beside_share),
 	KUNIT_CASE(sutro_test_reserved_ends),
+	KUNIT_CASE(sutro_test_reserved_gap),
 	KUNIT_CASE(sutro_test_reserved_subtree),
 	{}
 };

@@ -20,6 +20,7 @@ from uml.scenario import Group, Job, Scenario
 
 DISKS = {
     "hdd": {"kind": "hdd"},
+    "ssd-fast": {"kind": "ssd"},
     # Four times slower than the default, as in tests/uml/protect.toml.
     "ssd": {"kind": "ssd", "read_us": 320, "write_us": 800, "bus_kbps": 135000},
     "nvme": {"kind": "nvme"},
@@ -43,7 +44,8 @@ SHOWN_S = 30.0
 @dataclass(frozen=True)
 class Received:
     """The bytes of the service and of each other group over those alone, its P99 likewise, and the
-    P99 of the slowest process of the others in seconds."""
+    P99 of the slowest process of the others in seconds. Of several services, the bytes are added,
+    and the worst P99 counts."""
 
     service: float
     others: tuple[float, ...]
@@ -60,10 +62,21 @@ class Case:
     think_ms: int
     other: str
     weight: int
+    # So many in a slice of that weight, or one without a slice.
+    services: int = 0
 
     def __str__(self) -> str:
         thinks = "random" if self.is_random else "regular"
-        return f"{self.disk}-{thinks}-{self.think_ms}ms-{self.other}-{self.weight}:100"
+        many = f"-{self.services}" if self.services else ""
+        return f"{self.disk}-{thinks}-{self.think_ms}ms{many}-{self.other}-{self.weight}:100"
+
+    def _services(self, job: Job) -> tuple[Group, ...]:
+        """The groups of the services, after that of the slice if there is one."""
+        if not self.services:
+            return (Group("service", self.weight, None, (job,)),)
+        slice_ = Group("slice", self.weight, None, ())
+        services = (Group(f"slice/{number}", 100, None, (job,)) for number in range(self.services))
+        return slice_, *services
 
     def received(self, seconds: float) -> Received:
         """Both together for some seconds, against each alone."""
@@ -71,6 +84,7 @@ class Case:
             "rw": "randread", "bs": "16k", "thinktime": 1000 * self.think_ms,
             "poisson": self.is_random,
         }  # fmt: skip
+        services = self._services(Job(service))
         others = [
             Group(f"other-{number}", 100, None, tuple(map(Job, jobs)))
             for number, jobs in enumerate(OTHERS[self.other])
@@ -79,22 +93,22 @@ class Case:
             name=str(self),
             disk=DISKS[self.disk],
             nr_requests=256,
-            group=(Group("service", self.weight, None, (Job(service),)), *others),
+            group=(*services, *others),
             schedulers=("sutro",),
             warmup_s=3.0,
             measure_s=seconds,
             goal=(),
         )
+        names = [group.name for group in scene.group if group.job]
         (together,) = scenes.simulate(scene, "sutro")
         alone = {}
-        for group in scene.group:
-            (alone[group.name],) = scenes.simulate(scene, "sutro", only=group.name)
-        service, *rest = (together.bytes(name) / run.bytes(name) for name, run in alone.items())
-        p99_us = alone["service"].p99_us(("service",))
+        for name in names:
+            (alone[name],) = scenes.simulate(scene, "sutro", only=name)
+        mine = [group.name for group in services if group.job]
         return Received(
-            service,
-            tuple(rest),
-            together.p99_us(("service",)) / p99_us,
+            sum(map(together.bytes, mine)) / sum(alone[name].bytes(name) for name in mine),
+            tuple(together.bytes(one.name) / alone[one.name].bytes(one.name) for one in others),
+            max(together.p99_us((name,)) / alone[name].p99_us((name,)) for name in mine),
             max(together.p99_us((group.name,)) for group in others) / 1e6,
         )
 
@@ -102,7 +116,7 @@ class Case:
 def cases() -> Iterator[Case]:
     """All combinations."""
     return itertools.starmap(
-        Case, itertools.product(DISKS, (False, True), THINK_MS, OTHERS, WEIGHTS)
+        Case, itertools.product(DISKS, (False, True), THINK_MS, OTHERS, WEIGHTS, (0, 4))
     )
 
 

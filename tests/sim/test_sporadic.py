@@ -26,6 +26,10 @@ WAIT_S = {200: 2.5, 1000: 5.5}
 WAITED_S = 30.0
 SECONDS = 12.0
 REGULAR_MS = {"hdd": (10, 20, 50, 100, 200), "nvme": (50,)}
+# Four services with random think times, and others with large requests: an ssd serves one of these
+# in 2 ms, and an nvme drive in 0.3 ms.
+SERVICES = 0.93
+LARGE_OTHERS = {"ssd-fast": 0.3, "nvme": 0.3}
 # The 99th percentile over that alone.
 P99 = 2
 RANDOM_MS = {"hdd": (10, 20, 50, 100)}
@@ -39,6 +43,7 @@ def chosen(is_random: bool, times_ms: dict[str, tuple[int, ...]]) -> list[Case]:
         if case.is_random == is_random
         and case.think_ms in times_ms.get(case.disk, ())
         and case.other not in ("mixed", "apart")
+        and not case.services
     ]
 
 
@@ -84,3 +89,11 @@ def test_groups_in_gaps(think_ms: int) -> None:
     assert one.p99 <= P99
     assert small >= SMALL
     assert large >= LARGE
+
+
+@pytest.mark.parametrize("disk", LARGE_OTHERS)
+def test_services_in_a_slice(disk: str) -> None:
+    """Services that use little of the disk cost others little where P99 cannot be kept anyway."""
+    one = Case(disk, True, 50, "writes", 1000, services=4).received(WAITED_S)
+    assert one.service >= SERVICES
+    assert one.others[0] >= LARGE_OTHERS[disk]
