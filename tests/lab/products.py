@@ -41,10 +41,11 @@ NOT_PACKAGED = (
     "tests/",
     "Documentation/",
 )
-PACKAGED = ("Documentation/guides/", "Documentation/man/", "Documentation/meson.build",
-            "Documentation/org.sutro1.xml", "tests/hardware/", "tests/bench/__init__.py",
-            "tests/bench/book.py", "tests/bench/read.py", "tests/rig/__init__.py",
-            "tests/rig/result.py")  # fmt: skip
+PACKAGED = ("Documentation/guides/", "Documentation/hardware.rst",
+            "Documentation/images/cockpit", "Documentation/install.rst", "Documentation/man/",
+            "Documentation/meson.build", "Documentation/org.sutro1.xml", "tests/hardware/",
+            "tests/bench/__init__.py", "tests/bench/book.py", "tests/bench/read.py",
+            "tests/rig/__init__.py", "tests/rig/result.py")  # fmt: skip
 # Files that have the version.
 VERSIONED = ("debian/changelog", "meson.build", "kernel/sutro-iosched.c",
              "policies/sutro/__init__.py")  # fmt: skip

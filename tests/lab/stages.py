@@ -82,8 +82,10 @@ NAME_CHARS = 200
 # Parts of the clone that a result may depend on, as prefixes; keys.py makes keys of them.
 KERNEL_HALF = ("kernel/", "tests/modeldisk/", "Documentation/block/", "Documentation/ABI/")
 HOST_HALF = ("daemon/", "policies/", "cockpit/", "dist/", "debian/", "meson.build", "meson.options",
-             "Documentation/man/", "Documentation/guides/", "Documentation/meson.build",
-             "Documentation/org.sutro1.xml", "LICENSES/", "tests/hardware/")  # fmt: skip
+             "Documentation/man/", "Documentation/guides/", "Documentation/hardware.rst",
+             "Documentation/images/cockpit", "Documentation/install.rst",
+             "Documentation/meson.build", "Documentation/org.sutro1.xml", "LICENSES/",
+             "tests/hardware/")  # fmt: skip
 PACKAGES = (*KERNEL_HALF, *HOST_HALF)
 CHECKED = (*PACKAGES, "tests/package/")
 UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "tests/slurm/",

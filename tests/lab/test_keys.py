@@ -43,6 +43,8 @@ ROOMS = {
     "nri/plugin.go": {"nri"},
     "packaging/sutro.spec": {"distributions"},
     "Documentation/man/sutroctl.1": HOST_HALF,
+    "Documentation/install.rst": HOST_HALF,
+    "Documentation/images/cockpit.png": HOST_HALF,
     "tests/hardware/command.py": HOST_HALF,
     "Documentation/design.rst": set(),
     "Documentation/block/sutro-iosched.rst": KERNEL_HALF,
