@@ -125,28 +125,27 @@ def test_exporter_does_not_wait_for_a_slow_client(monkeypatch):
     listening.close()
 
 
-@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000"])
-def test_exporter_with_an_address_that_cannot_be(address):
-    run = subprocess.run(
+def listen(address: str) -> subprocess.CompletedProcess[str]:
+    """An exporter that ends because it cannot listen."""
+    return subprocess.run(
         [sys.executable, POLICIES / "sutro-exporter", "--listen", address],
         env=environment(),
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
+
+
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000"])
+def test_exporter_with_an_address_that_cannot_be(address):
+    run = listen(address)
     assert run.returncode == 2 and f"'{address}' is no ADDRESS:PORT" in run.stderr
 
 
 def test_exporter_with_an_address_in_use():
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = "{}:{}".format(*other.getsockname())
-        run = subprocess.run(
-            [sys.executable, POLICIES / "sutro-exporter", "--listen", address],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        run = listen(address)
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr.startswith(f"sutro-exporter: {address}: Address already in use")
     assert run.stderr.endswith("name another address: --listen 127.0.0.1:PORT\n")
