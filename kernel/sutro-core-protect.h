@@ -152,8 +152,8 @@ struct sutro_phase_sum {
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
- * @sporadic:	they are latency-sensitive, and have requests for a small part of the time, of
- *		which too many are slow whatever part is shared
+ * @sporadic:	they are latency-sensitive, have requests for a small part of the time, and some of
+ *		them may be back at any time
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @by_target:	a group is protected for its latency target
  * @rivals:	groups are protected for different targets

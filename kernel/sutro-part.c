@@ -56,13 +56,16 @@
  * chance of p.  The least p, and the requests of others in gaps, may be too much for the 99th
  * percentile.  Then the second bound would cost others the device for nothing.  So it does not
  * count where protected groups have requests for less than SUTRO_PROTECT_SPORADIC of the time in
- * reserved windows: others have few requests at the device in shared windows, and the first bound
- * sets p.  As this is what keeps latency short, such groups are not released.
+ * reserved windows, and some of them may be back at any time: others have few requests at the
+ * device in shared windows, and the first bound sets p.  Few requests come in a window, so counts
+ * would take long to show a loss of 3 %.  Instead, a group that thinks for t after each request
+ * sends 1 / (t + d) a second if its requests take d longer in shared windows.  As few requests of
+ * others are what keeps d short, such groups are not released.
  *
  *	Four services of a slice of weight 1000 read 4 KiB, 20 times a second each, beside writes of
- *	1 MiB (100), 1.9 ms each.  With p = 1.6 % their P99 is 9 ms, and the writes have 7 % of the
- *	throughput.  With two writes at the device at most, X_s = 0.95 X_r, so p = 0.03 / 0.05, and
- *	P99 is 4 ms.
+ *	1 MiB (100), 1.9 ms each.  With one or two writes at the device, d = 3 ms and
+ *	X_s = 50 / 53 X_r, so p = 0.03 / 0.057 = 53 %.  With p = 1.6 % their P99 is 9 ms, with
+ *	53 % it is 4 ms.
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
  * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
@@ -98,10 +101,10 @@
 #define SUTRO_PROTECT_PRICE 4U
 /* Slow requests, of 1024, that sharing may cause. */
 #define SUTRO_PROTECT_SLOW 4U
-/* If it causes more than this, the 99th percentile is not met. */
-#define SUTRO_PROTECT_SLOW_MOST 10U
 /* Groups that have requests for less than this part of the time have one now and then. */
-#define SUTRO_PROTECT_SPORADIC (SUTRO_PROTECT_WHOLE / 16)
+#define SUTRO_PROTECT_SPORADIC (SUTRO_PROTECT_WHOLE / 4)
+/* Requests in a number of us. */
+#define SUTRO_PART_RATE_WHOLE BIT_ULL(32)
 /* Shared windows of at least this part of a cycle measure how much of the device all groups use. */
 #define SUTRO_MOST_PART (SUTRO_PROTECT_WHOLE / 4)
 #define SUTRO_MOST_SHIFT 3
@@ -230,56 +233,95 @@ static u64 sutro_part_usable_gaps(const struct sutro_protect *protect)
 			      : gaps;
 }
 
-/*
- * Is the 99th percentile missed whatever part is shared?  Either too many requests are slow in
- * reserved windows, or in shared ones although these are as short as they may be: more than
- * SUTRO_PROTECT_SLOW are with a part of @prompt.
- */
-static bool sutro_part_is_late(const struct sutro_protect *protect, u64 prompt)
+/* May some protected group be back at any time, so that no gap is known in advance? */
+static bool sutro_part_is_irregular(const struct sutro_protect *protect)
 {
-	const struct sutro_protect_sums *alone =
-		&protect->sums[SUTRO_WINDOW_RESERVED];
-	u64 least = sutro_part_least(sutro_part_usable_gaps(protect));
+	const struct sutro_group_protect *own;
 
-	return prompt * SUTRO_PROTECT_SLOW_MOST < least * SUTRO_PROTECT_SLOW ||
-	       alone->nr_slow * SUTRO_PROTECT_WHOLE >
-		       (alone->nr +
-			SUTRO_PROTECT_WHOLE / SUTRO_PROTECT_SLOW_MOST) *
-			       SUTRO_PROTECT_SLOW_MOST;
+	list_for_each_entry(own, &protect->groups, list)
+		if (2 * sutro_think_quiet_us(&own->think) < own->think.mean_us)
+			return true;
+	return false;
 }
 
-/* Do protected groups have requests for a small part of the time, some of which are slow anyway? */
+/* Do protected groups have requests for a small part of the time, at times that are not known? */
 static bool sutro_part_is_sporadic(const struct sutro_protect *protect)
 {
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
-	u64 rate = sutro_part_rate(alone);
 
-	if (!protect->sensitive || !sutro_part_is_known(protect) ||
-	    sutro_part_of(alone->took_us * US, alone->time_ns) >=
-		    SUTRO_PROTECT_SPORADIC)
-		return false;
-	/* Without slow requests in shared windows, it is as it was. */
-	if (!protect->sums[SUTRO_WINDOW_SHARED].nr_slow)
-		return protect->sporadic;
-	return sutro_part_is_late(protect, sutro_part_prompt(protect, rate));
+	return protect->sensitive && sutro_part_is_known(protect) &&
+	       sutro_part_of(alone->took_us * US, alone->time_ns) <
+		       SUTRO_PROTECT_SPORADIC &&
+	       sutro_part_is_irregular(protect);
+}
+
+/* By how much longer does a request take in shared windows? */
+static u64 sutro_part_longer_us(const struct sutro_protect *protect)
+{
+	const struct sutro_protect_sums *alone =
+		&protect->sums[SUTRO_WINDOW_RESERVED];
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+	u64 alone_us = div64_u64(alone->took_us, max(alone->nr, 1ULL));
+	u64 shared_us =
+		div64_u64(shared->took_us + div64_u64(protect->other_ns, US),
+			  shared->nr + 1);
+
+	return shared_us - min(shared_us, alone_us);
+}
+
+/* The rate of groups that think after each request, if it takes @longer_us longer. */
+static u64 sutro_part_thought_rate(const struct sutro_protect *protect,
+				   u64 longer_us)
+{
+	const struct sutro_group_protect *own;
+	u64 rate = 0;
+
+	list_for_each_entry(own, &protect->groups, list)
+		rate += div64_u64(SUTRO_PART_RATE_WHOLE,
+				  sutro_think_mean_us(&own->think) + longer_us +
+					  1);
+	return max(rate, 1ULL);
+}
+
+/*
+ * The rates of protected groups in windows of both kinds, of which only the proportion counts.
+ * Those of services are derived from their think times: several processes of a group lose less,
+ * which their counts show as soon as these are large.
+ */
+static void sutro_part_rates(const struct sutro_protect *protect,
+			     u64 *ret_alone, u64 *ret_shared)
+{
+	const struct sutro_protect_sums *sums = protect->sums;
+	u64 alone = max(sutro_part_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
+	u64 shared = min(sutro_part_rate(&sums[SUTRO_WINDOW_SHARED]), alone);
+	u64 nr = sums[SUTRO_WINDOW_SHARED].nr, least;
+
+	*ret_alone = alone;
+	*ret_shared = shared;
+	if (!protect->sporadic)
+		return;
+	*ret_alone = sutro_part_thought_rate(protect, 0);
+	least = sutro_part_thought_rate(protect, sutro_part_longer_us(protect));
+	shared = div64_u64(*ret_alone * shared, alone);
+	shared = div64_u64(shared * nr + least * SUTRO_PROTECT_KNOWN,
+			   nr + SUTRO_PROTECT_KNOWN);
+	*ret_shared = max(shared, least);
 }
 
 /* The largest shared part that costs protected groups no more than is allowed. */
 static u64 sutro_part_harmless(const struct sutro_core *core)
 {
-	const struct sutro_protect_sums *sums = core->protect.sums;
-	const struct sutro_protect_sums *shared = &sums[SUTRO_WINDOW_SHARED];
-	u64 rate = max(sutro_part_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
-	u64 shared_rate = min(sutro_part_rate(shared), rate);
 	u64 loss = (100 - core->tunables.protect) * SUTRO_PROTECT_WHOLE / 100;
 	u64 gaps = sutro_part_usable_gaps(&core->protect);
-	u64 part = SUTRO_PROTECT_MOST_PART, rest;
+	u64 part = SUTRO_PROTECT_MOST_PART, rate, shared_rate, rest;
 
+	sutro_part_rates(&core->protect, &rate, &shared_rate);
 	if (shared_rate < rate)
 		part = min(part, div64_u64(loss * rate, rate - shared_rate));
 	if (core->protect.sensitive && !core->protect.sporadic &&
-	    shared->nr_slow)
+	    core->protect.sums[SUTRO_WINDOW_SHARED].nr_slow)
 		part = min(part, sutro_part_prompt(&core->protect, rate));
 	rest = part - min(part, gaps);
 	part = min(part, core->protect.sensitive ? rest : 2 * rest);
@@ -294,15 +336,12 @@ static u64 sutro_part_harmless(const struct sutro_core *core)
 static u64 sutro_part_entitled(const struct sutro_protect *protect, u64 share,
 			       bool known)
 {
-	const struct sutro_protect_sums *sums = protect->sums;
-	u64 rate = max(sutro_part_rate(&sums[SUTRO_WINDOW_RESERVED]), 1ULL);
-	u64 shared_rate =
-		min(sutro_part_rate(&sums[SUTRO_WINDOW_SHARED]), rate);
 	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
 	u64 whole = SUTRO_PROTECT_WHOLE, shared_whole = SUTRO_PROTECT_WHOLE;
-	u64 due, shared_due;
+	u64 due, shared_due, rate, shared_rate;
 
 	if (known) {
+		sutro_part_rates(protect, &rate, &shared_rate);
 		used = sutro_part_used(protect);
 		shared_used = max(div64_u64(used * shared_rate, rate),
 				  min(used, sutro_part_merged(protect)));

@@ -19,6 +19,7 @@
  * cases a group is back early.  The last quarter of think times does not count, because few of
  * them are as long.
  */
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 
@@ -109,6 +110,22 @@ void sutro_think_add(struct sutro_think *think, u32 time_us)
 bool sutro_think_is_quiet(const struct sutro_think *think, u64 away_us)
 {
 	return away_us >= think->quiet_from_us && away_us < think->quiet_to_us;
+}
+
+/**
+ * sutro_think_mean_us - the mean of the think times that are kept
+ * @think:	the think times
+ *
+ * Return: 0 if there are none.
+ */
+u64 sutro_think_mean_us(const struct sutro_think *think)
+{
+	u64 sum_us = 0;
+	u32 i;
+
+	for (i = 0; i < think->nr; i++)
+		sum_us += think->sorted_us[i];
+	return think->nr ? div_u64(sum_us, think->nr) : 0;
 }
 
 /**

@@ -47,6 +47,7 @@ static inline u32 sutro_think_quiet_us(const struct sutro_think *think)
 	return think->quiet_to_us - think->quiet_from_us;
 }
 
+u64 sutro_think_mean_us(const struct sutro_think *think);
 u64 sutro_think_usual_us(const struct sutro_think *think, u64 need_us);
 u64 sutro_think_free_us(const struct sutro_think *think, u64 away_us,
 			u64 need_us);

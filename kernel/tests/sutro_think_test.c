@@ -27,6 +27,7 @@ static void sutro_test_one_habit(struct kunit *test)
 	struct sutro_think think = {};
 
 	KUNIT_EXPECT_FALSE(test, sutro_think_is_quiet(&think, 0));
+	KUNIT_EXPECT_EQ(test, sutro_think_mean_us(&think), 0);
 	add(&think, 5000, 1);
 	KUNIT_EXPECT_TRUE(test, sutro_think_is_quiet(&think, 0));
 	add(&think, 5000, 100);
@@ -49,6 +50,8 @@ static void sutro_test_two_habits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, think.quiet_from_us, 109);
 	KUNIT_EXPECT_EQ(test, think.quiet_to_us, 10000);
 	KUNIT_EXPECT_EQ(test, sutro_think_min_us(&think), 90);
+	/* (98 + 10155) / 2 */
+	KUNIT_EXPECT_EQ(test, sutro_think_mean_us(&think), 5126);
 }
 
 /* With few times, only the one before the shortest is quiet; a rare long one does not count. */

@@ -64,10 +64,13 @@ class Case:
     weight: int
     # So many in a slice of that weight, or one without a slice.
     services: int = 0
+    # Processes of each of them.
+    processes: int = 1
 
     def __str__(self) -> str:
         thinks = "random" if self.is_random else "regular"
         many = f"-{self.services}" if self.services else ""
+        many += f"x{self.processes}" if self.processes > 1 else ""
         return f"{self.disk}-{thinks}-{self.think_ms}ms{many}-{self.other}-{self.weight}:100"
 
     def _services(self, job: Job) -> tuple[Group, ...]:
@@ -82,7 +85,7 @@ class Case:
         """Both together for some seconds, against each alone."""
         service = {
             "rw": "randread", "bs": "16k", "thinktime": 1000 * self.think_ms,
-            "poisson": self.is_random,
+            "poisson": self.is_random, "numjobs": self.processes,
         }  # fmt: skip
         services = self._services(Job(service))
         others = [
