@@ -430,8 +430,6 @@ void sutro_protect_arrived(struct sutro_core *core, struct sutro_group *group,
 void sutro_protect_unqueued(struct sutro_core *core, struct sutro_group *group);
 void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 			u64 estimate_ns);
-bool sutro_protect_is_favoured(const struct sutro_core *core,
-			       struct sutro_group *group);
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group);
 void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
@@ -509,7 +507,6 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share);
 void sutro_window_init(struct sutro_protect *protect);
 void sutro_window_look(struct sutro_core *core, u64 now_ns);
 void sutro_window_sum(struct sutro_protect *protect, u64 now_ns);
-void sutro_window_owe(struct sutro_protect *protect, u64 ns);
 void sutro_window_cleared(struct sutro_protect *protect, u64 now_ns);
 void sutro_protect_took(struct sutro_core *core, struct sutro_group *group,
 			u32 nr, u64 took_us, u32 nr_slow, u64 now_ns);

@@ -129,11 +129,11 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 		sutro_accept_all(sq, &sq->passing, now_ns, free);
 }
 
-/* The estimated cost of a request. */
+/* The estimated cost of a request, by the costs of its group, or of the device if NULL. */
 static u64 sutro_request_cost_ns(struct sutro_queue *sq,
-				 struct sutro_blkg *sblkg, struct request *rq)
+				 const struct sutro_costs *costs,
+				 struct request *rq)
 {
-	const struct sutro_costs *costs = sutro_blkg_costs(sblkg);
 	unsigned int class = sutro_request_class(rq);
 	u32 bytes = blk_rq_bytes(rq);
 
@@ -161,7 +161,7 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (sblkg->rotational && !sblkg->costs)
 		WRITE_ONCE(sblkg->costs, kzalloc(sizeof(*sblkg->costs),
 						 GFP_NOWAIT | __GFP_NOWARN));
-	cost_ns = sutro_request_cost_ns(sq, sblkg, rq);
+	cost_ns = sutro_request_cost_ns(sq, sutro_blkg_costs(sblkg), rq);
 	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 
 	trace_sutro_dispatch(rq, sutro_cgroup_id(sblkg), cost_ns, wait_ns,
@@ -264,15 +264,6 @@ static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 	spin_unlock_irq(&sq->done_lock);
 }
 
-static u64 sutro_probe_cost_ns(struct sutro_queue *sq, struct request *rq)
-{
-	unsigned int class = sutro_request_class(rq);
-
-	/* Read without done_lock: an estimate may lack the latest completion. */
-	return data_race(sutro_cost_estimate(&sq->device, NULL, class,
-					     blk_rq_bytes(rq)));
-}
-
 static bool sutro_is_probed(struct request *rq, void *data)
 {
 	const struct sutro_queue *sq = data;
@@ -309,7 +300,7 @@ static struct request *sutro_probe_find(struct sutro_queue *sq, u64 now_ns)
 			return NULL;
 		sblkg = container_of(peer, struct sutro_blkg, peer);
 		rq = sutro_probe_take(sq, sblkg);
-		cost_ns = rq ? sutro_probe_cost_ns(sq, rq) : 0;
+		cost_ns = rq ? sutro_request_cost_ns(sq, NULL, rq) : 0;
 		sutro_probe_gave(&sq->probe, peer, cost_ns,
 				 sutro_group_share(&sblkg->group,
 						   SUTRO_PROBE_WHOLE),
@@ -414,9 +405,10 @@ struct sutro_fit {
 
 static bool sutro_fits(struct request *rq, void *data)
 {
+	const struct sutro_costs *costs = sutro_blkg_costs(sutro_rq_blkg(rq));
 	struct sutro_fit *fit = data;
 
-	fit->cost_ns = sutro_request_cost_ns(fit->sq, sutro_rq_blkg(rq), rq);
+	fit->cost_ns = sutro_request_cost_ns(fit->sq, costs, rq);
 	if (sutro_core_fits(&fit->sq->core, fit->cost_ns, fit->in_turn,
 			    fit->now_ns))
 		return true;

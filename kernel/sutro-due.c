@@ -109,7 +109,7 @@ static bool sutro_probe_is_due(const struct sutro_probe *probe,
 	const struct sutro_probe_class *of = &probe->of[class];
 
 	return !list_empty(&probe->peers[class]) &&
-	       !sutro_probe_before(now_ns, of->due_ns) &&
+	       !sutro_before(now_ns, of->due_ns) &&
 	       now_ns - probe->end_ns >=
 		       sutro_probe_pause_ns(probe, device, class);
 }
@@ -126,7 +126,7 @@ static bool sutro_probe_precedes(const struct sutro_probe *probe,
 	if (is_guess)
 		return sutro_cost_class_ns(device, a) <
 		       sutro_cost_class_ns(device, b);
-	return sutro_probe_before(probe->of[a].due_ns, probe->of[b].due_ns);
+	return sutro_before(probe->of[a].due_ns, probe->of[b].due_ns);
 }
 
 /*

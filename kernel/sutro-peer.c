@@ -91,13 +91,12 @@ struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 	struct sutro_peer *peer, *best = NULL;
 
 	list_for_each_entry(peer, peers, node) {
-		if (!best ||
-		    sutro_probe_before(peer->repaid_ns, best->repaid_ns))
+		if (!best || sutro_before(peer->repaid_ns, best->repaid_ns))
 			best = peer;
 		if (!--left)
 			break;
 	}
-	if (!best || !sutro_probe_before(now_ns + advance_ns, best->repaid_ns))
+	if (!best || !sutro_before(now_ns + advance_ns, best->repaid_ns))
 		return best;
 	/* Next time, examine other groups first. */
 	list_move_tail(&best->node, peers);
@@ -121,7 +120,7 @@ void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 		return;
 	}
 	list_move_tail(&peer->node, &probe->peers[peer->class]);
-	if (sutro_probe_before(peer->repaid_ns, now_ns))
+	if (sutro_before(peer->repaid_ns, now_ns))
 		peer->repaid_ns = now_ns;
 	peer->repaid_ns +=
 		div64_u64(cost_ns * SUTRO_PROBE_WHOLE, max_t(u64, share, 1));

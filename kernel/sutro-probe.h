@@ -174,11 +174,6 @@ struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns);
 void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 		      u64 cost_ns, u64 share, u64 now_ns);
 
-static inline bool sutro_probe_before(u64 a, u64 b)
-{
-	return (s64)(a - b) < 0;
-}
-
 /* Are requests of a class counted in the probe? */
 static inline bool sutro_probe_is_of(const struct sutro_probe *probe,
 				     unsigned int class)

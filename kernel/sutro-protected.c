@@ -122,13 +122,9 @@ static bool sutro_protect_has_slices(const struct sutro_core *core,
 	return core->tunables.rotational && group->think_ns <= in_time_ns;
 }
 
-/**
- * sutro_protect_is_favoured - may a group be protected for its share?
- * @core:	the leaf
- * @group:	the group
- */
-bool sutro_protect_is_favoured(const struct sutro_core *core,
-			       struct sutro_group *group)
+/* May a group be protected for its share? */
+static bool sutro_protect_is_favoured(const struct sutro_core *core,
+				      struct sutro_group *group)
 {
 	if (!core->tunables.protect || core->tunables.fairness ||
 	    sutro_protect_has_slices(core, group))

@@ -298,12 +298,8 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns)
 	protect->sum_ns = now_ns;
 }
 
-/**
- * sutro_window_owe - other groups have used the device beyond their shared windows
- * @protect:	the protection
- * @ns:		the time for which they used it
- */
-void sutro_window_owe(struct sutro_protect *protect, u64 ns)
+/* Other groups have used the device for @ns beyond their shared windows. */
+static void sutro_window_owe(struct sutro_protect *protect, u64 ns)
 {
 	s64 most_ns = SUTRO_PROTECT_DEBT * protect->cycle_ns * protect->part /
 		      SUTRO_PROTECT_WHOLE;
