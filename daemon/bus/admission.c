@@ -22,9 +22,10 @@ static int read_proposals(sd_bus_message *call, struct proposal *l, size_t *n,
 	while (r >= 0 &&
 	       (r = sd_bus_message_read(call, "(ss)", &path, &text)) > 0) {
 		if (*n >= PROPOSALS_MAX)
-			return bus_error(error, ERROR_BAD_POLICY,
-					 "More than %u files in one call.",
-					 PROPOSALS_MAX);
+			return bus_error(
+				error, ERROR_BAD_POLICY,
+				"More than %u files in a call: use several calls.",
+				PROPOSALS_MAX);
 		if (*path != '/')
 			return bus_error(error, ERROR_BAD_POLICY,
 					 "\"%.255s\" is no absolute path.",

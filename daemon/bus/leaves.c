@@ -246,8 +246,10 @@ static int with_paths(struct bus *b, sd_bus_message *call,
 		return method(b, call, NULL, error);
 	if (strv_length(paths) > PATHS_MAX) {
 		strv_free(paths);
-		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-				 "More than %d paths.", PATHS_MAX);
+		return bus_error(
+			error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			"More than %d paths in a call: use several calls.",
+			PATHS_MAX);
 	}
 	return bus_with_real_paths(b, call, paths, method, error);
 }

@@ -139,7 +139,7 @@ static int read_assignments(sd_bus_message *call,
 		if (*n >= ASSIGNMENTS_MAX)
 			return bus_error(
 				error, ERROR_BAD_POLICY,
-				"More than %u assignments in one call.",
+				"More than %u assignments in a call: use several calls.",
 				ASSIGNMENTS_MAX);
 		assignments[(*n)++] = (struct assignment){ key, value };
 	}

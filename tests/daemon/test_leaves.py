@@ -56,7 +56,10 @@ def test_limit_of_paths(machine: Machine, sutrod: Sutrod, method: str) -> None:
     sutrod.call(method, int(limit) * ["/dev/sda"])
     before = managed(sutrod)
     more = ["/dev/sdb", *(int(limit) * ["/dev/sda"])]
-    assert sutrod.error(method, more) == (name, f"More than {limit} paths.")
+    assert sutrod.error(method, more) == (
+        name,
+        f"More than {limit} paths in a call: use several calls.",
+    )
     assert managed(sutrod) == before
 
 
