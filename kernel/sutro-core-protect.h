@@ -60,7 +60,7 @@ struct sutro_core;
 
 /* Requests in windows from which on their rate, or times, are known. */
 #define SUTRO_PROTECT_KNOWN 16U
-/* So many protected groups are looked at for a gap, those that were served last. */
+/* The most protected groups that are looked at for a gap: those that were served last. */
 #define SUTRO_GAP_LOOKS 64U
 
 /**

@@ -19,7 +19,6 @@
  * cases a group is back early.  The last quarter of think times does not count, because few of
  * them are as long.
  */
-#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 
@@ -44,6 +43,7 @@ static void sutro_think_forget(struct sutro_think *think)
 	for (i = 0; sorted_us[i] != think->ring_us[think->next]; i++)
 		;
 	think->nr--;
+	think->sum_us -= sorted_us[i];
 	memmove(sorted_us + i, sorted_us + i + 1,
 		(think->nr - i) * sizeof(*sorted_us));
 }
@@ -55,6 +55,7 @@ static void sutro_think_sort(struct sutro_think *think, u32 time_us)
 	for (i = think->nr; i && think->sorted_us[i - 1] > time_us; i--)
 		think->sorted_us[i] = think->sorted_us[i - 1];
 	think->sorted_us[i] = time_us;
+	think->sum_us += time_us;
 	think->nr++;
 }
 
@@ -110,22 +111,6 @@ void sutro_think_add(struct sutro_think *think, u32 time_us)
 bool sutro_think_is_quiet(const struct sutro_think *think, u64 away_us)
 {
 	return away_us >= think->quiet_from_us && away_us < think->quiet_to_us;
-}
-
-/**
- * sutro_think_mean_us - the mean of the think times that are kept
- * @think:	the think times
- *
- * Return: 0 if there are none.
- */
-u64 sutro_think_mean_us(const struct sutro_think *think)
-{
-	u64 sum_us = 0;
-	u32 i;
-
-	for (i = 0; i < think->nr; i++)
-		sum_us += think->sorted_us[i];
-	return think->nr ? div_u64(sum_us, think->nr) : 0;
 }
 
 /**

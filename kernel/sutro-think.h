@@ -5,6 +5,7 @@
 #ifndef SUTRO_THINK_H
 #define SUTRO_THINK_H
 
+#include <linux/math64.h>
 #include <linux/types.h>
 
 /* The number of think times of a group that are kept. */
@@ -14,7 +15,8 @@
 
 /**
  * struct sutro_think - the last times from the last completion of a group to its next request
- * @mean_us:	their mean, newer ones count more
+ * @mean_us:	their mean and that of older ones, newer ones count more
+ * @sum_us:	their sum
  * @max_us:	the longest, nearly
  * @nr:		how many are known
  * @next:	place in @ring_us of the next one
@@ -26,6 +28,7 @@
  */
 struct sutro_think {
 	u32 mean_us;
+	u64 sum_us;
 	u32 max_us;
 	u8 nr;
 	u8 next;
@@ -47,7 +50,12 @@ static inline u32 sutro_think_quiet_us(const struct sutro_think *think)
 	return think->quiet_to_us - think->quiet_from_us;
 }
 
-u64 sutro_think_mean_us(const struct sutro_think *think);
+/* The mean of the times that are kept, 0 = none is known. */
+static inline u64 sutro_think_mean_us(const struct sutro_think *think)
+{
+	return think->nr ? div_u64(think->sum_us, think->nr) : 0;
+}
+
 u64 sutro_think_usual_us(const struct sutro_think *think, u64 need_us);
 u64 sutro_think_free_us(const struct sutro_think *think, u64 away_us,
 			u64 need_us);
