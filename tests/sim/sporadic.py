@@ -62,7 +62,7 @@ class Case:
     think_ms: int
     other: str
     weight: int
-    # So many in a slice of that weight, or one without a slice.
+    # How many there are in a slice of that weight; 0: one without a slice.
     services: int = 0
     # Processes of each of them.
     processes: int = 1

@@ -109,7 +109,7 @@ def test_services_in_a_slice(disk: str, other: str) -> None:
 
 
 def test_service_of_many_processes() -> None:
-    """They use a fifth of the disk, and lose less than their think times alone let expect."""
+    """A service of 100 processes keeps its rate, and others have half of theirs."""
     one = Case("ssd-fast", True, 50, "deep", 1000, processes=100).received(SECONDS)
     assert one.service >= MANY
     assert one.others[0] >= BESIDE_MANY
