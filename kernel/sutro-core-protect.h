@@ -143,6 +143,8 @@ struct sutro_phase_sum {
  * @requests:	all of their requests
  * @used_ns:	device time of all requests that completed in shared windows
  * @used_nr:	how many
+ * @withheld_ns: length of all reserved windows without requests of other groups
+ * @share:	the share of the protected groups, of SUTRO_PROTECT_WHOLE
  * @reserved:	only requests of protected groups are sent
  * @clear:	a reserved window, and no request of another group is at the device
  * @changed:	a setting or the set of protected groups has changed; a group that only keeps
@@ -215,6 +217,8 @@ struct sutro_protect {
 	u32 requests;
 	u64 used_ns;
 	u32 used_nr;
+	u64 withheld_ns;
+	u64 share;
 	bool reserved;
 	bool clear;
 	bool changed;
@@ -288,9 +292,11 @@ struct sutro_protect {
  * @from_ns:	&sutro_protect.used_ns then
  * @from_nr:	&sutro_protect.used_nr then
  * @seen_ns:	&sutro_protect.used_ns up to which @due_ns is complete
+ * @seen_withheld_ns: the same of &sutro_protect.withheld_ns
  * @came_ns:	when it got requests again
  * @beside_ns:	estimate of the requests that were at the device then, until @due_ns has them
- * @due_ns:	its share of the device time that all groups have used in the trial
+ * @due_ns:	its share of the device time that all groups have used in the trial, or that was
+ *		withheld from it
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
  * @shared:	the service that it received in its last trial
@@ -332,6 +338,7 @@ struct sutro_group_protect {
 	u32 from_nr;
 	u32 nr;
 	u64 seen_ns;
+	u64 seen_withheld_ns;
 	u64 came_ns;
 	u64 beside_ns;
 	u64 due_ns;

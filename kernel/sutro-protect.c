@@ -318,7 +318,7 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_protect_sums *sums = &protect->sums[protect->clear];
 
-	if (!protect->clear)
+	if (!protect->clear || !sutro_group_protected(group))
 		sutro_trial_completed(core, group, nr, cost_ns, now_ns);
 	if (!sutro_protects(protect))
 		return;

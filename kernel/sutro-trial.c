@@ -10,6 +10,15 @@
  * percent is expected before they are protected.  A group is able to if it had more
  * requests at once than the device needs to be busy: on a rotational one, more than one.
  *
+ * While others are protected, reserved windows count as used, too, if the group is entitled to a
+ * quarter of their share, or more.  There may be hardly any shared windows: the group has its
+ * share of these, and next to nothing of the device.  A lighter group pays so for their latency.
+ *
+ *	A slice (weight 1000) has a database (200) that reads 4 KiB at a time, and c (100), which
+ *	has 32 reads of 16 KiB; b (100) writes 1 MiB.  The database is protected, and 3 % of the
+ *	time is shared.  c had a third of that by its weight, and was entitled to 0.3 of the
+ *	device.  In 0.1 s it is due 30 ms and got 3.
+ *
  * The share is no measure of latency.  A group whose latency is protected, and that is not
  * able to have a backlog, needs protection after each trial.  If sharing does it no harm,
  * nearly all of the time is shared (sutro-window.c).  If it has one request at a time, its trial
@@ -64,6 +73,8 @@
 #define SUTRO_TRIAL_COUNTS 64
 /* The shortage must be larger than this many requests of mean cost. */
 #define SUTRO_TRIAL_MISSING 4
+/* Reserved windows count for groups whose share is the protected ones' divided by this, or more. */
+#define SUTRO_TRIAL_LIGHTER 4
 /* Device time after which a trial looks at the group's share again. */
 #define SUTRO_TRIAL_LOOK_NS MS
 
@@ -80,6 +91,7 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 	own->from_ns = protect->used_ns;
 	own->from_nr = protect->used_nr;
 	own->seen_ns = protect->used_ns;
+	own->seen_withheld_ns = protect->withheld_ns;
 	own->beside_ns = 0;
 	own->due_ns = 0;
 	own->got_ns = 0;
@@ -147,8 +159,22 @@ void sutro_trial_back(const struct sutro_core *core, struct sutro_group *group,
 	struct sutro_group_protect *own = group->protect;
 
 	own->seen_ns = core->protect.used_ns;
+	own->seen_withheld_ns = core->protect.withheld_ns;
 	own->came_ns = now_ns;
 	own->beside_ns = core->in_flight_ns;
+}
+
+static u64 sutro_trial_share(const struct sutro_group *group)
+{
+	return min(sutro_group_share(group, SUTRO_PROTECT_WHOLE),
+		   SUTRO_PROTECT_MOST);
+}
+
+/* Is a group entitled to enough for reserved windows to count as time that it is due a part of? */
+static bool sutro_trial_counts_reserved(const struct sutro_protect *protect,
+					u64 share)
+{
+	return share * SUTRO_TRIAL_LIGHTER >= protect->share;
 }
 
 /*
@@ -157,14 +183,19 @@ void sutro_trial_back(const struct sutro_core *core, struct sutro_group *group,
  * came, or as long as the group was there.
  */
 static u64 sutro_trial_used(const struct sutro_protect *protect,
-			    struct sutro_group_protect *own, u64 now_ns)
+			    struct sutro_group_protect *own, u64 share,
+			    u64 now_ns)
 {
 	u64 used_ns = protect->used_ns - own->seen_ns;
+	u64 withheld_ns = protect->withheld_ns - own->seen_withheld_ns;
 	u64 beside_ns = min(own->beside_ns, now_ns - own->came_ns);
 
 	own->seen_ns = protect->used_ns;
+	own->seen_withheld_ns = protect->withheld_ns;
 	own->beside_ns = 0;
-	return max(used_ns, beside_ns);
+	if (!sutro_trial_counts_reserved(protect, share))
+		withheld_ns = 0;
+	return max(used_ns, beside_ns) + withheld_ns;
 }
 
 /* The trial of a group goes on or ends. */
@@ -173,13 +204,12 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 {
 	const struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *own = group->protect;
-	u64 share = min(sutro_group_share(group, SUTRO_PROTECT_WHOLE),
-			SUTRO_PROTECT_MOST);
+	u64 share = sutro_trial_share(group);
 	u32 percent, entitled = SUTRO_TRIAL_ENTITLED;
 	bool deep, by_latency;
 	u64 missing_ns;
 
-	own->due_ns += sutro_trial_used(protect, own, now_ns) * share /
+	own->due_ns += sutro_trial_used(protect, own, share, now_ns) * share /
 		       SUTRO_PROTECT_WHOLE;
 	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));
 	deep = sutro_trial_deep(core, own);
@@ -210,7 +240,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 }
 
 /**
- * sutro_trial_completed - requests of a group have completed in a shared window
+ * sutro_trial_completed - requests of an unprotected group, or in a shared window, have completed
  * @core:	the leaf
  * @group:	the group
  * @nr:		how many
@@ -222,14 +252,21 @@ void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,
 {
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *own = group->protect;
+	u64 passed_ns;
 
-	protect->used_ns += cost_ns;
-	protect->used_nr += nr;
-	if (!own || sutro_group_protected(group))
+	if (!protect->clear) {
+		protect->used_ns += cost_ns;
+		protect->used_nr += nr;
+	}
+	if (!own || sutro_group_protected(group) ||
+	    (protect->clear &&
+	     !sutro_trial_counts_reserved(protect, sutro_trial_share(group))))
 		return;
 	own->got_ns += cost_ns;
 	own->nr += nr;
+	passed_ns = protect->used_ns - own->seen_ns + protect->withheld_ns -
+		    own->seen_withheld_ns;
 	if (!(group->queued || group->in_flight) ||
-	    protect->used_ns - own->seen_ns >= SUTRO_TRIAL_LOOK_NS)
+	    passed_ns >= SUTRO_TRIAL_LOOK_NS)
 		sutro_trial_look(core, group, now_ns);
 }

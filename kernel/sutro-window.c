@@ -257,6 +257,7 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 
 	begins = now_ns - protect->begin_ns >= protect->cycle_ns;
 	share = sutro_protect_share(core, begins, &depth, now_ns);
+	protect->share = share;
 	protect->changed = false;
 	if (begins)
 		sutro_apart_end(core);
@@ -294,6 +295,8 @@ void sutro_window_sum(struct sutro_protect *protect, u64 now_ns)
 	if (!sutro_before(protect->sum_ns, now_ns))
 		return;
 	protect->sums[protect->clear].time_ns += now_ns - protect->sum_ns;
+	if (protect->clear)
+		protect->withheld_ns += now_ns - protect->sum_ns;
 	sutro_apart_passed(protect, now_ns - protect->sum_ns);
 	protect->sum_ns = now_ns;
 }

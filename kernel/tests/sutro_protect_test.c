@@ -320,6 +320,7 @@ static void sutro_test_joins_with_queue(struct kunit *test)
 	struct load *load = load_new(test, SMALL_NS);
 	struct sutro_test *t = load->t;
 	struct sutro_group *group = &t->d;
+	struct sutro_group_protect *own;
 
 	sutro_group_set_weight(load->few, 1000);
 	sutro_group_set_weight(&t->b, 600);
@@ -338,8 +339,11 @@ static void sutro_test_joins_with_queue(struct kunit *test)
 	arrive_far(t, group, 1);
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(group));
 	/* Without others it may not. */
-	sutro_protect_drop(&t->core, group);
-	sutro_protect_drop(&t->core, load->few);
+	while (sutro_protects(&t->core.protect)) {
+		own = list_first_entry(&t->core.protect.groups,
+				       struct sutro_group_protect, list);
+		sutro_protect_drop(&t->core, own->group);
+	}
 	group->protect->tried_ns--;
 	arrive_far(t, group, 1);
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));

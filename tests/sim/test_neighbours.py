@@ -221,6 +221,23 @@ def test_lightest_group_of_a_heavy_slice(
     assert rate(other) > 0.95 * 2 * share * rate(other_alone)
 
 
+@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("backup", [WRITES, SCAN], ids=["writes", "scan"])
+@pytest.mark.parametrize("size", [16384, 65536], ids=["16k", "64k"])
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+def test_deep_group_beside_a_protected_one(
+    disk: dict[str, int], size: int, backup: Job, seed: int
+) -> None:
+    """It weighs less than the protected group, and more than the backup of another slice."""
+    share = 1000 / 1100 / 3
+    deep = {"random": 1, "bytes": size, "iodepth": 32 if size < 65536 else 16}
+    slice_ = (1000, ((100, deep), (200, SYNC)))
+    reader, database, _ = simulate(disk, slice_, (100, ((100, backup),)), seed=seed)
+    (alone,), (database_alone,) = (simulate(disk, (100, job)) for job in (deep, SYNC))
+    assert rate(reader) > 0.85 * share * rate(alone)
+    assert rate(database) > 2 * share * rate(database_alone)
+
+
 @pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
 def test_backup_of_a_slice(disk: dict[str, int]) -> None:
     """A backup whose part of its slice is no more than the other slice weighs is not protected."""
