@@ -19,9 +19,7 @@
  * A probe of class k with depth d:
  *
  *  1. Only requests of k are sent, up to d in flight, while those of other
- *     classes complete.  Groups that have no more than 4 requests in all, of a
- *     class that costs little, are let through two at a time: they wait for each
- *     request, and their part can be subtracted.
+ *     classes complete, and a few of groups that wait for each request (sutro-guest.c).
  *  2. When nothing else of any weight is in flight, and no more than d, 2d
  *     completions of k are let pass, or d where one costs more than
  *     SUTRO_PROBE_EXPENSIVE_NS.  Requests that a bus or a queue within the device
@@ -79,8 +77,6 @@
 #define SUTRO_PROBE_LATENCIES 3
 /* Of requests that cost more than this, fewer are let through and counted. */
 #define SUTRO_PROBE_EXPENSIVE_NS (MS / 2)
-/* Requests of other classes that cost less than this do not spoil the result. */
-#define SUTRO_PROBE_GUEST_NS (3 * SUTRO_PROBE_NS / 100)
 /* A probe that takes longer than this is given up. */
 #define SUTRO_PROBE_MAX_NS (1000 * MS)
 #define SUTRO_PROBE_RAMP 4
@@ -111,15 +107,6 @@ void sutro_probe_init(struct sutro_probe *probe, u32 limit)
 		INIT_LIST_HEAD(&probe->peers[i]);
 }
 
-static u32 sutro_probe_in_flight(const struct sutro_probe *probe,
-				 const struct sutro_device *device)
-{
-	unsigned int mate = sutro_cost_mate(probe->class);
-	u32 nr = probe->sent[probe->class] - device->done[probe->class];
-
-	return probe->mixed ? nr + probe->sent[mate] - device->done[mate] : nr;
-}
-
 /* How many requests of the probe have completed, ever? */
 static u32 sutro_probe_done(const struct sutro_probe *probe,
 			    const struct sutro_device *device)
@@ -142,24 +129,6 @@ static void sutro_probe_set_depth(struct sutro_probe *probe,
 static u32 sutro_probe_least(const struct sutro_probe *probe)
 {
 	return min(max(probe->depth / 2, 2U), probe->depth);
-}
-
-/* Requests of other classes at the device, and their cost. */
-static u32 sutro_probe_foreign(const struct sutro_probe *probe,
-			       const struct sutro_device *device, u64 *ret_ns)
-{
-	u32 all = 0, nr;
-	unsigned int i;
-
-	*ret_ns = 0;
-	for (i = 0; i < SUTRO_CLASSES; i++) {
-		nr = probe->sent[i] - device->done[i];
-		if (!nr || sutro_probe_is_of(probe, i))
-			continue;
-		all += nr;
-		*ret_ns += nr * sutro_cost_class_ns(device, i);
-	}
-	return all;
 }
 
 /* ---- results ---- */
@@ -443,7 +412,6 @@ static void sutro_probe_is_limited(struct sutro_probe *probe,
 void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		      u64 now_ns)
 {
-	u64 foreign_ns;
 	u32 in_flight;
 	bool expensive;
 
@@ -462,10 +430,9 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 	}
 	if (device->meter.armed)
 		return;
-	sutro_probe_foreign(probe, device, &foreign_ns);
 	in_flight = sutro_probe_in_flight(probe, device);
 	probe->most = max(probe->most, in_flight);
-	if (foreign_ns > SUTRO_PROBE_GUEST_NS || in_flight > probe->depth)
+	if (sutro_probe_is_spoilt(probe, device) || in_flight > probe->depth)
 		return;
 	if (in_flight < sutro_probe_least(probe)) {
 		sutro_probe_is_limited(probe, device, now_ns);
@@ -510,47 +477,6 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 		tunables->depth_ns = U64_MAX;
 	else if (!probe->rare)
 		tunables->depth_ns = max(tunables->depth_ns, probe->depth_ns);
-}
-
-/**
- * sutro_probe_has_room - may a request of the probed class be sent?
- * @probe:	the leaf's probes
- * @device:	state of the leaf
- */
-bool sutro_probe_has_room(const struct sutro_probe *probe,
-			  const struct sutro_device *device)
-{
-	u32 foreign;
-	u64 ns;
-
-	/* Groups that are let through leave room for requests of the class. */
-	foreign = sutro_probe_foreign(probe, device, &ns);
-	return sutro_probe_in_flight(probe, device) + foreign -
-		       min(foreign, SUTRO_PROBE_GUESTS) <
-	       probe->depth;
-}
-
-/**
- * sutro_probe_admits - may a group be served in spite of the probe?
- * @probe:	the leaf's probes
- * @device:	state of the leaf
- * @peer:	the group
- * @requests:	requests that it has, queued and in flight
- */
-bool sutro_probe_admits(const struct sutro_probe *probe,
-			const struct sutro_device *device,
-			const struct sutro_peer *peer, u32 requests)
-{
-	u64 ns;
-
-	/* Requests of the probed class itself wait for room. */
-	if (requests > SUTRO_PROBE_GUEST_REQUESTS ||
-	    probe->of[probe->class].no_guests ||
-	    sutro_probe_is_of(probe, peer->class) ||
-	    sutro_probe_foreign(probe, device, &ns) >= SUTRO_PROBE_GUESTS)
-		return false;
-	return ns + sutro_cost_class_ns(device, peer->class) <=
-	       SUTRO_PROBE_GUEST_NS;
 }
 
 /**

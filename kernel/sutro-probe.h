@@ -17,10 +17,6 @@
 
 /* Results of a class that are remembered. */
 #define SUTRO_PROBE_RESULTS 8
-/* Requests of others that may be at the device during a probe. */
-#define SUTRO_PROBE_GUESTS 2
-/* A group with no more requests than this is let through a probe. */
-#define SUTRO_PROBE_GUEST_REQUESTS 4
 /* See &sutro_probe_class.result: of a class with enough requests, and of one with too few. */
 #define SUTRO_PROBE_SPARE_NONE 16U
 #define SUTRO_PROBE_SPARE_MOST 32U
@@ -146,13 +142,19 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 void sutro_probe_tunables(const struct sutro_probe *probe,
 			  const struct sutro_device *device,
 			  struct sutro_tunables *tunables);
+bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
+			 u64 now_ns);
+
+/* sutro-guest.c */
+u32 sutro_probe_in_flight(const struct sutro_probe *probe,
+			  const struct sutro_device *device);
+bool sutro_probe_is_spoilt(const struct sutro_probe *probe,
+			   const struct sutro_device *device);
 bool sutro_probe_has_room(const struct sutro_probe *probe,
 			  const struct sutro_device *device);
 bool sutro_probe_admits(const struct sutro_probe *probe,
 			const struct sutro_device *device,
 			const struct sutro_peer *peer, u32 requests);
-bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
-			 u64 now_ns);
 
 /* sutro-due.c */
 bool sutro_probe_is_by_bytes(const struct sutro_probe *probe,
