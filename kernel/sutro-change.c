@@ -11,7 +11,7 @@
  *
  * So this quotient of the last 8 windows is compared with that of the last 128, both of sums
  * that decay.  If one is more than 1.5 times the other, all classes are probed again, as at
- * the beginning, and results from before no longer count.  Then 128 windows pass before the
+ * the beginning, and results from before no longer count.  Then 32 windows pass before the
  * next comparison, as after the first result of a class, which changes the table.  When only
  * the mix or another cost of the table has changed, probes are of no use, and a class that has
  * too few requests by now loses its result.
@@ -32,6 +32,8 @@
 /* Sums are of about this many windows, as powers of two. */
 #define SUTRO_RECENT_SHIFT 3
 #define SUTRO_BEFORE_SHIFT 7
+/* Windows before a comparison. */
+#define SUTRO_CHANGE_LEAST 32
 
 static void sutro_change_add(struct sutro_change_sums *sums, u64 elapsed_us,
 			     u64 cost_us, unsigned int shift)
@@ -62,7 +64,7 @@ void sutro_change_learn(struct sutro_device *device, u64 elapsed_us)
 			 SUTRO_RECENT_SHIFT);
 	sutro_change_add(&change->before, elapsed_us, cost_us,
 			 SUTRO_BEFORE_SHIFT);
-	if (++change->nr < BIT(SUTRO_BEFORE_SHIFT) ||
+	if (++change->nr < SUTRO_CHANGE_LEAST ||
 	    device->amplification.has_cache)
 		return;
 	if (!sutro_change_exceeds(&change->recent, &change->before) &&

@@ -219,16 +219,9 @@ static u64 sutro_window_open_ns16(const struct sutro_device *device)
 	return sum >> SUTRO_UNIT_SHIFT;
 }
 
-/* Set the cost of a class, limited by that of larger ones. */
 static void sutro_cost_set(struct sutro_costs *costs, unsigned int class,
 			   u64 ns16)
 {
-	u64 limit_ns16 = costs->bounded & BIT(class)
-				 ? sutro_by_bytes_ns16(costs, class)
-				 : 0;
-
-	if (limit_ns16)
-		ns16 = min(ns16, limit_ns16);
 	costs->ns16[class] = max(ns16, 1ULL);
 }
 
@@ -248,20 +241,6 @@ bool sutro_cost_is_by_bytes(const struct sutro_costs *costs, unsigned int class)
 		    << (class - class % SUTRO_SIZES);
 
 	return class % SUTRO_SIZES >= linear && closed & large;
-}
-
-/* Too few requests of a class were probed: a large class follows from a measured one. */
-static void sutro_cost_bound(struct sutro_costs *costs, unsigned int class,
-			     u64 ns16)
-{
-	if (sutro_cost_is_by_bytes(costs, class)) {
-		costs->measured &= ~BIT(class);
-		costs->bounded &= ~BIT(class);
-		return;
-	}
-	costs->measured |= BIT(class);
-	costs->bounded |= BIT(class);
-	sutro_cost_set(costs, class, ns16);
 }
 
 /* The mean time that the requests of a class took in a window, by their units. */
@@ -341,6 +320,8 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 			new = (3 * ns16 + new) / 4;
 		}
 		new = min(new, sutro_window_took_ns16(device, i));
+		if (device->costs.bounded & BIT(i))
+			new = min(new, device->most_ns16[i]);
 		sutro_cost_set(&device->costs, i, new);
 	}
 }
@@ -388,25 +369,20 @@ static bool sutro_window_busy(const struct sutro_device *device)
  * @device:	the leaf
  * @class:	from sutro_cost_class()
  * @ns16:	device time of such a request in 1/16 ns
- * @bounded:	@ns16 is an upper bound of the cost
+ * @most_ns16:	windows may change it, up to this; 0 if they may not
  */
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
-			 u64 ns16, bool bounded)
+			 u64 ns16, u64 most_ns16)
 {
 	struct sutro_costs *costs = &device->costs;
-	unsigned int i;
 
 	ns16 = min(ns16, SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
-	if (bounded) {
-		sutro_cost_bound(costs, class, ns16);
-	} else {
-		costs->measured |= BIT(class);
-		costs->bounded &= ~BIT(class);
-		sutro_cost_set(costs, class, ns16);
-	}
-	for (i = 0; i < SUTRO_CLASSES; i++)
-		if (costs->bounded & BIT(i))
-			sutro_cost_bound(costs, i, costs->ns16[i]);
+	costs->measured |= BIT(class);
+	costs->bounded &= ~BIT(class);
+	if (most_ns16)
+		costs->bounded |= BIT(class);
+	device->most_ns16[class] = most_ns16;
+	sutro_cost_set(costs, class, ns16);
 }
 
 /* Cost of a request that is neither a read nor a write. */

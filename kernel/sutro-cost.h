@@ -59,7 +59,8 @@ enum sutro_op {
  * struct sutro_costs - cost of a request by class
  * @ns16:	in 1/16 ns, 0 = not known yet; that of SUTRO_OTHER is a mean over all sizes
  * @measured:	a bit for each class that a probe has measured
- * @bounded:	of these, those that did not saturate the device: windows scale them
+ * @bounded:	of these, those that did not saturate the device and do not follow from the bytes of
+ *		others: windows scale them
  * @advance:	charges of a group in advance, where the device is rotational
  */
 struct sutro_costs {
@@ -156,6 +157,7 @@ struct sutro_change {
  * @flush_ns:	cost of flushes that is left for them
  * @destage:	charges for data in the cache of a rotational device
  * @costs:	cost by class, where it is a property of the device (not rotational)
+ * @most_ns16:	the most that a class in @costs.bounded costs
  * @amplification: work of writes that @costs does not have
  * @change:	does it still work as fast as it did?
  * @latency_ns:	latency of a request on a device with little to do, less its cost, but not of
@@ -177,6 +179,7 @@ struct sutro_device {
 	u64 flush_ns;
 	struct sutro_destage destage;
 	struct sutro_costs costs;
+	u64 most_ns16[SUTRO_CLASSES];
 	struct sutro_amplification amplification;
 	struct sutro_change change;
 	u64 latency_ns;
@@ -259,7 +262,7 @@ void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
 bool sutro_cost_is_by_bytes(const struct sutro_costs *costs,
 			    unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
-			 u64 ns16, bool bounded);
+			 u64 ns16, u64 most_ns16);
 
 /* sutro-estimate.c */
 u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class);
@@ -294,6 +297,7 @@ void sutro_meter_complete(struct sutro_meter *meter,
 u64 sutro_meter_ns16(const struct sutro_device *device);
 bool sutro_meter_is_pair(const struct sutro_device *device);
 u32 sutro_meter_depth(const struct sutro_device *device);
+bool sutro_meter_is_enough(const struct sutro_device *device, u32 least);
 bool sutro_meter_waits(const struct sutro_device *device);
 bool sutro_meter_fills(const struct sutro_device *device, u32 depth);
 

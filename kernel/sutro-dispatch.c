@@ -203,6 +203,8 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 	}
 	if (!sblkg->group.queued && !sblkg->rotational)
 		sutro_probe_leave(&sblkg->peer);
+	if (!sq->core.queued)
+		sq->probe.dry = true;
 }
 
 /**
@@ -330,26 +332,26 @@ static struct request *sutro_serve(struct sutro_queue *sq,
 	struct sutro_group *group = &sblkg->group;
 	struct request *rq = NULL;
 	bool room;
+	u32 nr;
 
-	if (!sq->probe.active)
-		goto next;
-
-	/* Without done_lock: sutro_wait() finds the completions not seen here. */
-	room = data_race(sutro_probe_has_room(&sq->probe, &sq->device));
-	if (room)
-		rq = sutro_probe_take(sq, sblkg);
-	if (rq)
-		return rq;
-	/* Read without done_lock for the same reason. */
-	if (data_race(sutro_probe_admits(&sq->probe, &sq->device, &sblkg->peer,
-					 group->queued + group->in_flight)))
-		goto next;
-	if (!room)
-		return NULL;
-	rq = sutro_probe_find(sq, now_ns);
-	if (rq || sutro_probe_waits(sq, now_ns))
-		return rq;
-next:
+	while (sq->probe.active) {
+		/* Without done_lock: sutro_wait() finds the completions not seen here. */
+		room = data_race(sutro_probe_has_room(&sq->probe, &sq->device));
+		if (room)
+			rq = sutro_probe_take(sq, sblkg);
+		if (rq)
+			return rq;
+		nr = group->queued + group->in_flight;
+		/* Read without done_lock for the same reason. */
+		if (data_race(sutro_probe_admits(&sq->probe, &sq->device,
+						 &sblkg->peer, nr)))
+			break;
+		if (!room)
+			return NULL;
+		rq = sutro_probe_find(sq, now_ns);
+		if (rq || sutro_probe_waits(sq, now_ns))
+			return rq;
+	}
 	rq = sutro_requests_next(sq, &sblkg->requests, now_ns);
 	group->mixed = sblkg->requests.mixed;
 	return rq;

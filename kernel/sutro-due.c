@@ -2,23 +2,27 @@
 /*
  * Sutro I/O scheduler: which class of requests is probed (sutro-probe.c), and when.
  *
- * One that is due, while requests of two classes are waiting, or those of two groups of one weight
- * at a device that is far.  Classes that were never measured come first, the cheapest of them
- * first: its probe is short.  The pause between two probes of a class is doubled, up to 4 s, when
- * the result was within 6 % of the expectation, and halved, down to 125 ms, when it was not.
- * Between any two probes of known classes at least 49 times the length of the last one
- * passes, so that they take 2 % of the time; 9 times when there is but one result yet,
- * once when there is none, unless a probe of the class has failed.  While groups are
- * protected (sutro-protect.c), 256 times the length of the last probe passes, for it disturbs
- * them, and none takes longer than 50 ms.  A guess of a cost disturbs more: before the first
- * probe of a class, 32 times the length passes, unless time is reserved (sutro-reserve.c).  A
- * class that has not enough requests is given up for 125 ms, then twice that, and so on.
+ * One that is due, while requests of two classes are in use, or those of two groups of one weight
+ * at a device that is far.  A class is in use while a group has queued one of it last, and if the
+ * last quarter of a second had 64 requests of it, or a 32nd of its time went to them: requests in
+ * order wait as one large one, and none waits while that is at the device.  Classes that were
+ * never measured come first, the cheapest of them first: its probe is short.  The pause between
+ * two probes of a class is doubled, up to 4 s, when the result was within 6 % of the expectation,
+ * and halved, down to 125 ms, when it was not.  Between any two probes of known classes at least
+ * 49 times the length of the last one passes, so that they take 2 % of the time; 9 times when
+ * there is but one result yet, once when there is none, unless a probe of the class has
+ * failed.  While groups are protected (sutro-protect.c), 256 times the length of the last probe
+ * passes, for it disturbs them, and none takes longer than 50 ms.  A guess of a cost disturbs
+ * more: before the first probe of a class, 32 times the length passes, unless time is reserved
+ * (sutro-reserve.c).  A class that has not enough requests is given up for 125 ms, then twice
+ * that, and so on.
  *
- * Large requests take long to measure, and a group of little weight pays for some seconds for those
- * that it gives.  Once one large class of a direction is known, the cost of the others follows from
- * their bytes well enough (sutro-estimate.c): they wait for their turn as known ones, and no group
- * gives more for it than it is entitled to in a second (sutro-peer.c).  If that is too little, the
- * class is given up for a second, then twice that, and so on, up to a minute.
+ * Large requests take long to measure, and a group of little weight pays for some seconds for
+ * those that it gives.  Once one large class of a direction is known, the cost of the others
+ * follows from their bytes well enough (sutro-estimate.c): they wait for their turn as known
+ * ones, and no group gives more for it than it is entitled to in half a second
+ * (sutro-peer.c).  If that is too little, the class is given up for a second, then twice that, and
+ * so on, up to a minute.
  *
  *	A drive of 100 MB/s, 4 groups.  64 KiB reads cost 0.63 ms.  A group of share 0.05 reads
  *	1 MiB, in 10 ms each: a probe takes 290 ms, which it would pay back for 6 s without any
@@ -45,6 +49,10 @@
 #define SUTRO_PROBE_RARE 256
 /* The same before the first probe of a class, unless time is reserved. */
 #define SUTRO_PROBE_RARE_FIRST 32
+/* How often the classes in use are determined: by their number, or by their part of the time. */
+#define SUTRO_PROBE_MARK_NS (250 * MS)
+#define SUTRO_PROBE_MANY 64
+#define SUTRO_PROBE_MUCH 32
 #define SUTRO_PROBE_CHECK_NS (10 * MS)
 /* A device is far if it has no pause with more than this in flight: 0.73 ms of latency. */
 #define SUTRO_PROBE_FAR_NS (2 * MS)
@@ -143,6 +151,28 @@ static bool sutro_probe_needs_depth(const struct sutro_probe *probe,
 	       !list_is_singular(&probe->peers[class]);
 }
 
+/* From time to time, determine the classes in use. */
+static void sutro_probe_mark(struct sutro_probe *probe,
+			     const struct sutro_device *device, u64 now_ns)
+{
+	u64 elapsed_ns = now_ns - probe->mark_ns;
+	unsigned int i;
+
+	if (elapsed_ns < SUTRO_PROBE_MARK_NS)
+		return;
+	probe->mark_ns = now_ns;
+	probe->used = 0;
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		u32 nr = probe->sent[i] - probe->mark[i];
+		u64 cost_ns = nr * sutro_cost_class_ns(device, i);
+
+		probe->mark[i] = probe->sent[i];
+		if (nr >= SUTRO_PROBE_MANY ||
+		    cost_ns * SUTRO_PROBE_MUCH >= elapsed_ns)
+			probe->used |= BIT(i);
+	}
+}
+
 /*
  * Look which classes are in use, and set the device time that has to be in flight for them: with
  * equal weights, the depth that a ramp ended with.
@@ -160,9 +190,9 @@ static bool sutro_probe_count(struct sutro_probe *probe,
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
 		const struct sutro_probe_class *of = &probe->of[i];
 		bool used = !list_empty(&probe->peers[i]) ||
+			    probe->used & BIT(i) ||
 			    probe->sent[i] - probe->mark[i] >= SUTRO_PROBE_BUSY;
 
-		probe->mark[i] = probe->sent[i];
 		if (!used)
 			continue;
 		nr++;
@@ -216,6 +246,7 @@ int sutro_probe_due(struct sutro_probe *probe, struct sutro_device *device,
 	probe->guessing = false;
 	if (device->change.seen)
 		sutro_probe_renew(probe, device, now_ns);
+	sutro_probe_mark(probe, device, now_ns);
 	if (!sutro_probe_count(probe, device) || !probe->limit)
 		return -1;
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {

@@ -151,3 +151,17 @@ bool sutro_meter_fills(const struct sutro_device *device, u32 depth)
 
 	return meter->took_ns * 4 >= elapsed_ns * depth * 3;
 }
+
+/**
+ * sutro_meter_is_enough - have enough been counted, although not as many as were wanted?
+ * @device:	the leaf
+ * @least:	how many are enough, if that is a whole round
+ *
+ * Return: true if the meter counts, and has counted that many.
+ */
+bool sutro_meter_is_enough(const struct sutro_device *device, u32 least)
+{
+	const struct sutro_meter *meter = &device->meter;
+
+	return meter->armed && meter->nr >= max(least, meter->round);
+}

@@ -2,14 +2,19 @@
 /*
  * Sutro I/O scheduler: groups that give requests for a probe.
  *
- * A probe (sutro-probe.c) sends requests of one class only, or of both directions of a size.
- * The groups that queued one of that class last are its peers, or if there are none, those that
- * queued one of the other direction.  They give requests in proportion to their shares, and no
- * more than they are entitled to in 3 s, or in 12 s if there is no other: 8 of 1.25 MiB are
- * 76 ms, which one of share 1.5 % pays back for 5 s.
+ * A probe (sutro-probe.c) sends requests of one class only, or of both directions of a size.  The
+ * groups that queued one of that class last are its peers, or if there are none, those that have
+ * queued any.  They give requests in proportion to their shares, and no more than they are
+ * entitled to in 3 s, or in 12 s if there is no other: 8 of 1.25 MiB are 76 ms, which one of
+ * share 1.5 % pays back for 5 s.
  *
- * A group that pays back has nothing meanwhile.  So for the first probe of a class whose cost
- * follows from its bytes well enough (sutro-due.c), they give no more than in 1 s.
+ *	A group reads 256 KiB in order and writes 8 KiB at random, another one reads and writes
+ *	8 KiB.  A probe of writes begins when the first one has queued a read last.  It has 32
+ *	writes, and without them there were too few for a result.
+ *
+ * A group that pays back has nothing meanwhile.  So for a class that is known, and for the first
+ * probe of one whose cost follows from its bytes well enough (sutro-due.c), they give no more
+ * than in half a second.
  */
 #include "sutro-probe.h"
 
@@ -20,8 +25,8 @@
 /* Device time that a group gives in advance, and how many times that the only one of a class. */
 #define SUTRO_PROBE_ADVANCE_NS (3000 * MS)
 #define SUTRO_PROBE_ADVANCE_ALONE 4
-/* The same for a class whose cost follows from its bytes. */
-#define SUTRO_PROBE_ADVANCE_BY_BYTES_NS (1000 * MS)
+/* The same for a class that is known, or whose cost follows from its bytes. */
+#define SUTRO_PROBE_ADVANCE_KNOWN_NS (500 * MS)
 
 void sutro_peer_init(struct sutro_peer *peer)
 {
@@ -37,6 +42,7 @@ void sutro_peer_init(struct sutro_peer *peer)
 void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
 		      unsigned int class)
 {
+	peer->classes |= BIT(class);
 	if (!list_empty(&peer->node) && peer->class == class)
 		return;
 	peer->class = class;
@@ -50,27 +56,45 @@ void sutro_probe_join(struct sutro_probe *probe, struct sutro_peer *peer,
 void sutro_probe_leave(struct sutro_peer *peer)
 {
 	list_del_init(&peer->node);
+	peer->classes = 0;
 }
 
-/* The groups of the probed class; if there are none, those of its mate. */
-static struct list_head *sutro_probe_peers(struct sutro_probe *probe)
+/* Requests of these classes are counted. */
+static u16 sutro_probe_classes(const struct sutro_probe *probe)
 {
-	struct list_head *peers = &probe->peers[probe->class];
+	u16 classes = BIT(probe->class);
 
-	if (probe->mixed && list_empty(peers))
-		return &probe->peers[sutro_cost_mate(probe->class)];
-	return peers;
+	if (probe->mixed)
+		classes |= BIT(sutro_cost_mate(probe->class));
+	return classes;
 }
 
 /* For how long may a group pay back what it gives? */
-static u64 sutro_probe_advance_ns(const struct sutro_probe *probe,
-				  const struct list_head *peers)
+static u64 sutro_probe_advance_ns(const struct sutro_probe *probe)
 {
-	if (probe->by_bytes)
-		return SUTRO_PROBE_ADVANCE_BY_BYTES_NS;
-	if (list_is_singular(peers))
+	const struct sutro_probe_class *of = &probe->of[probe->class];
+
+	if (probe->by_bytes || (of->nr && !of->unsaturated))
+		return SUTRO_PROBE_ADVANCE_KNOWN_NS;
+	if (list_is_singular(&probe->peers[probe->class]))
 		return SUTRO_PROBE_ADVANCE_ALONE * SUTRO_PROBE_ADVANCE_NS;
 	return SUTRO_PROBE_ADVANCE_NS;
+}
+
+/* Of some groups in a list that may have requests of @classes, the one that has given least. */
+static struct sutro_peer *sutro_peer_best(struct list_head *peers, u16 classes)
+{
+	unsigned int left = SUTRO_PROBE_PEERS;
+	struct sutro_peer *peer, *best = NULL;
+
+	list_for_each_entry(peer, peers, node) {
+		if (peer->classes & classes &&
+		    (!best || sutro_before(peer->repaid_ns, best->repaid_ns)))
+			best = peer;
+		if (!--left)
+			break;
+	}
+	return best;
 }
 
 /**
@@ -85,21 +109,18 @@ static u64 sutro_probe_advance_ns(const struct sutro_probe *probe,
  */
 struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 {
-	struct list_head *peers = sutro_probe_peers(probe);
-	u64 advance_ns = sutro_probe_advance_ns(probe, peers);
-	unsigned int left = SUTRO_PROBE_PEERS;
-	struct sutro_peer *peer, *best = NULL;
+	u64 advance_ns = sutro_probe_advance_ns(probe);
+	u16 classes = sutro_probe_classes(probe);
+	struct sutro_peer *best;
+	unsigned int i;
 
-	list_for_each_entry(peer, peers, node) {
-		if (!best || sutro_before(peer->repaid_ns, best->repaid_ns))
-			best = peer;
-		if (!--left)
-			break;
-	}
+	best = sutro_peer_best(&probe->peers[probe->class], classes);
+	for (i = 0; i < SUTRO_CLASSES && !best; i++)
+		best = sutro_peer_best(&probe->peers[i], classes);
 	if (!best || !sutro_before(now_ns + advance_ns, best->repaid_ns))
 		return best;
 	/* Next time, examine other groups first. */
-	list_move_tail(&best->node, peers);
+	list_move_tail(&best->node, &probe->peers[best->class]);
 	return NULL;
 }
 
@@ -114,14 +135,19 @@ struct sutro_peer *sutro_probe_pick(struct sutro_probe *probe, u64 now_ns)
 void sutro_probe_gave(struct sutro_probe *probe, struct sutro_peer *peer,
 		      u64 cost_ns, u64 share, u64 now_ns)
 {
-	if (!cost_ns) {
-		/* Leave the list until another request is queued. */
-		sutro_probe_leave(peer);
-		return;
+	if (cost_ns) {
+		if (sutro_before(peer->repaid_ns, now_ns))
+			peer->repaid_ns = now_ns;
+		peer->repaid_ns += div64_u64(cost_ns * SUTRO_PROBE_WHOLE,
+					     max_t(u64, share, 1));
+	} else {
+		peer->classes &= ~sutro_probe_classes(probe);
+		if (!peer->classes) {
+			sutro_probe_leave(peer);
+			return;
+		}
+		if (!(peer->classes & BIT(peer->class)))
+			peer->class = ilog2(peer->classes);
 	}
 	list_move_tail(&peer->node, &probe->peers[peer->class]);
-	if (sutro_before(peer->repaid_ns, now_ns))
-		peer->repaid_ns = now_ns;
-	peer->repaid_ns +=
-		div64_u64(cost_ns * SUTRO_PROBE_WHOLE, max_t(u64, share, 1));
 }

@@ -28,18 +28,25 @@
  *     to another: a multiple of d, for a device that works on d at once completes them
  *     together, and at least 8 unless they take 80 ms.
  *
- * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until
- * doubling it makes requests no more than 3 % cheaper, and they take twice as long as the
- * latency of the device: of a few requests some meet in one channel by chance, and look no cheaper.
- * Large requests need 2 to 8, and 32 of 1 MiB would take 100 ms to fill.  Of requests that cost
- * more than 4 ms the ramp starts with 2, and the lower one of the last two depths is kept.  So it
- * is where there are not enough requests for the last depth, but about a quarter more than for the
- * one before were in flight.  From 64 KiB on, if there are only four, they are compared with two.
- * Every fourth probe starts a ramp again, from half the depth.
+ * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until doubling it makes
+ * requests no more than 3 % cheaper, and they take twice as long as the latency of the device: of
+ * a few requests some meet in one channel by chance, and look no cheaper.  Large requests need 2
+ * to 8, and 32 of 1 MiB would take 100 ms to fill: from 64 KiB on, and where requests cost more
+ * than 4 ms, the ramp starts with 2.  With these costs, the lower one of the last two depths is
+ * kept.  So it is where there are not enough requests for the last depth, but about a quarter more
+ * than for the one before were in flight.  Every fourth probe starts a ramp again, from half the
+ * depth.
  *
  *	A bus of 33.75 MB/s, writes of 1 MiB: 31 ms each.  Two are let pass and four are
  *	timed, 186 ms; four and four, 248 ms, are no cheaper.  So the next probe takes
  *	186 ms, where eight and eight would take 500 ms.
+ *
+ * A large request that costs as much as one of the other direction is bound by a bus: the ramp
+ * ends at once.
+ *
+ *	A group of share 0.05 writes 1 MiB, 7.6 ms each, as its neighbours' reads do.  With 2 in
+ *	flight and 4 counted the probe takes 60 ms, which the group pays back for 1.2 s.  With 4 and
+ *	4 more, it would be 3 s.
  *
  *	4 KiB reads, 16 channels of 80 us, a bus of 540 MB/s, 32 requests at most
  *	(tests/sim): at 4: 23.9 us, at 8: 13.1, at 16: 9.1, at 32: 7.4, which is what
@@ -53,14 +60,22 @@
  *	Three disks share 32 tags.  At a depth of 16 there are 10 in flight, and 64 completions
  *	later the ramp ends with 10.
  *
- * A task that reads and writes at random soon has requests of one direction only.  So where a
- * probe of a class had too few, the next one is of both directions of the size: requests
- * of the mate are sent and counted with those of k (sutro-meter.c).
+ * A task that reads and writes at random soon has requests of one direction only.  When a probe
+ * has no more requests, those that were counted are its result if they are enough, and it goes on
+ * at once with the other direction, of which as many wait.  While these are served, the task sends
+ * more of the first one: each turn has more requests, and each ramp goes on where it ended.
  *
- *	16 reads and 16 writes are in flight, and each that completes is followed by one
- *	of them by chance.  After 20 reads, 6 of them are left and 26 writes wait.
+ *	16 reads and 16 writes of 4 KiB are in flight, 8 channels of 0.54 ms.  After 18 writes at
+ *	a depth of 4, 165 us each, none is left.  50 reads follow, 78 us.  Then there are 54
+ *	writes at a depth of 8, 73 us, 44 reads, and 25 writes at 16, which are no cheaper.
  *
- * The result depends on the mix, which varies, so from the second one on the pause is 4 s.
+ * Where that fails twice, the next probe is of both directions of the size: requests of the mate
+ * are sent and counted with those of k (sutro-meter.c).
+ *
+ * The result depends on the mix, which varies, so from the second one on the pause is 4 s.  Every
+ * fourth probe is of one direction again.
+ *
+ * A class that was measured keeps its cost while there are not enough requests.
  *
  * sutro-due.c decides which class is probed, and when; sutro-result.c derives its cost from the
  * results.
@@ -73,6 +88,8 @@
 #define SUTRO_PROBE_NR 256U
 #define SUTRO_PROBE_NS (10 * MS)
 #define SUTRO_PROBE_FEW 8
+/* So few are enough of the largest, and if the probe takes too long. */
+#define SUTRO_PROBE_LEAST 4
 /* At least this many latencies: requests that were sent together complete together. */
 #define SUTRO_PROBE_LATENCIES 3
 /* Of requests that cost more than this, fewer are let through and counted. */
@@ -80,14 +97,17 @@
 /* A probe that takes longer than this is given up. */
 #define SUTRO_PROBE_MAX_NS (1000 * MS)
 #define SUTRO_PROBE_RAMP 4
-/* Of requests that cost more than this, two are enough if four are no cheaper. */
+/* Of requests that cost more than this, or of large ones, two are enough if four are no cheaper. */
 #define SUTRO_PROBE_SLOW_NS (4 * MS)
-#define SUTRO_PROBE_RAMP_SLOW 2
+#define SUTRO_PROBE_RAMP_LARGE 2
 /* This many times the depth complete before it is taken for too large; see above. */
 #define SUTRO_PROBE_PATIENCE 4
 /* The longest probe while groups are protected. */
 #define SUTRO_PROBE_RARE_MAX_NS (50 * MS)
-
+/* A probe goes on with the other direction at most this many times. */
+#define SUTRO_PROBE_TURNS 5
+/* A ramp goes on where an earlier one ended, if that was this short a time ago. */
+#define SUTRO_PROBE_RESUME_NS (1000 * MS)
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
 #define SUTRO_PROBE_MAX_FAILURES 6
 /* The pause after a failure is this many times longer where the cost follows from the bytes. */
@@ -128,7 +148,7 @@ static void sutro_probe_set_depth(struct sutro_probe *probe,
 /* With fewer requests in flight than this, there are not enough of them. */
 static u32 sutro_probe_least(const struct sutro_probe *probe)
 {
-	return min(max(probe->depth / 2, 2U), probe->depth);
+	return max(probe->depth / 2, 1U);
 }
 
 /* ---- results ---- */
@@ -144,12 +164,14 @@ static void sutro_probe_end(struct sutro_probe *probe,
 }
 
 /* Was the cost of the mate measured, without requests of the class? */
-static bool sutro_probe_knows_mate(const struct sutro_probe *probe)
+static bool sutro_probe_knows_mate(const struct sutro_probe *probe,
+				   const struct sutro_device *device)
 {
-	const struct sutro_probe_class *of =
-		&probe->of[sutro_cost_mate(probe->class)];
+	unsigned int mate = sutro_cost_mate(probe->class);
+	const struct sutro_probe_class *of = &probe->of[mate];
 
-	return of->nr && !of->unsaturated && !of->paired;
+	return (of->nr && !of->unsaturated && !of->paired) ||
+	       sutro_cost_is_by_bytes(&device->costs, mate);
 }
 
 /*
@@ -218,41 +240,6 @@ static bool sutro_probe_has_mate(const struct sutro_probe *probe)
 	       probe->sent[mate] - probe->mark[mate] >= SUTRO_PROBE_BUSY;
 }
 
-/*
- * There are no more large requests than the ramp began with.  They may be enough: go on with half
- * of them, to compare.
- */
-static bool sutro_probe_looks_back(struct sutro_probe *probe,
-				   struct sutro_device *device)
-{
-	if (probe->whole_ns16 || probe->rare ||
-	    probe->half_spare16 != SUTRO_PROBE_SPARE_MOST ||
-	    probe->depth < 2 * SUTRO_PROBE_RAMP ||
-	    sutro_cost_class_bytes(probe->class) < SUTRO_LINEAR_BYTES)
-		return false;
-	probe->whole_ns16 = probe->half_ns16;
-	device->meter = (struct sutro_meter){};
-	sutro_probe_set_depth(probe, device, probe->depth / 4);
-	return true;
-}
-
-/* Half of the requests, which cost @ns16, or could not be measured, if that is 0. */
-static void sutro_probe_looked_back(struct sutro_probe *probe,
-				    struct sutro_device *device, u64 ns16,
-				    u64 now_ns)
-{
-	u64 whole_ns16 = probe->whole_ns16;
-	bool saturated = whole_ns16 * 100 > ns16 * 97;
-	u32 spare16 = SUTRO_PROBE_SPARE_NONE;
-
-	saturated &= !!ns16;
-	probe->half_ns16 = ns16;
-	if (!saturated)
-		spare16 = sutro_probe_spare16(probe, whole_ns16);
-	sutro_probe_result(probe, device, whole_ns16, 2 * probe->depth, spare16,
-			   !saturated, now_ns);
-}
-
 /* The pause after a probe without a result: longer where little depends on it. */
 static u64 sutro_probe_retry_ns(const struct sutro_probe *probe)
 {
@@ -268,26 +255,21 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 {
 	struct sutro_probe_class *of = &probe->of[probe->class];
 
-	/* Too long for protected groups: a known class keeps its cost. */
-	if (probe->rare && of->probes && !of->unsaturated) {
+	/* There were enough requests before: a known class keeps its cost. */
+	if ((of->nr || probe->rare) && of->probes && !of->unsaturated) {
 		of->probes++;
 		of->due_ns = now_ns + of->interval_ns;
 		sutro_probe_end(probe, device, now_ns);
 		return;
 	}
-	if (probe->whole_ns16) {
-		sutro_probe_looked_back(probe, device, 0, now_ns);
-		return;
-	}
 	if (probe->half_ns16) {
-		if (sutro_probe_looks_back(probe, device))
-			return;
 		sutro_probe_result(probe, device, probe->half_ns16,
 				   max(probe->depth / 2, 1U),
 				   probe->half_spare16, true, now_ns);
 		return;
 	}
-	of->mixed = !of->mixed && !of->nr && sutro_probe_has_mate(probe);
+	of->mixed = !of->mixed && !of->nr && of->failures && !probe->by_bytes &&
+		    sutro_probe_has_mate(probe);
 	of->depth = probe->depth / 2;
 	of->due_ns = now_ns + sutro_probe_retry_ns(probe);
 	if (of->failures < SUTRO_PROBE_MAX_FAILURES)
@@ -301,6 +283,19 @@ static bool sutro_probe_is_slow(const struct sutro_device *device,
 	return sutro_cost_class_ns(device, class) > SUTRO_PROBE_SLOW_NS;
 }
 
+/* Does a large request cost what one of the other direction does?  Then a bus is the limit. */
+static bool sutro_probe_is_bus(const struct sutro_probe *probe,
+			       const struct sutro_device *device, u64 ns16)
+{
+	unsigned int mate = sutro_cost_mate(probe->class);
+	u32 closed = device->costs.measured & ~device->costs.bounded;
+	u64 mate_ns16 = device->costs.ns16[mate];
+
+	return closed & BIT(mate) && !probe->mixed &&
+	       sutro_cost_class_bytes(probe->class) >= SUTRO_LINEAR_BYTES &&
+	       ns16 * 100 > mate_ns16 * 97 && ns16 * 97 < mate_ns16 * 100;
+}
+
 /* The meter has counted enough: continue the ramp, or end the probe. */
 static void sutro_probe_measured(struct sutro_probe *probe,
 				 struct sutro_device *device, u64 now_ns)
@@ -309,18 +304,14 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	u64 ns16 = sutro_meter_ns16(device);
 	bool few = probe->ramping && !sutro_meter_fills(device, probe->depth);
 	/* About a quarter more in flight than at half of the depth, and no cheaper. */
-	bool saturated = !probe->ramping ||
-			 (sutro_meter_fills(device, probe->depth * 5 / 6) &&
-			  probe->half_ns16 &&
-			  ns16 * 100 > probe->half_ns16 * 97 &&
-			  (device->amplification.has_cache ||
-			   sutro_meter_waits(device)));
+	bool saturated =
+		!probe->ramping || sutro_probe_is_bus(probe, device, ns16) ||
+		(sutro_meter_fills(device, probe->depth * 5 / 6) &&
+		 probe->half_ns16 && ns16 * 100 > probe->half_ns16 * 97 &&
+		 (device->amplification.has_cache ||
+		  sutro_meter_waits(device)));
 
 	probe->of[probe->class].no_guests = !ns16;
-	if (probe->whole_ns16) {
-		sutro_probe_looked_back(probe, device, ns16, now_ns);
-		return;
-	}
 	if (!ns16 || (few && !saturated && probe->half_ns16 &&
 		      probe->half_ns16 <= ns16)) {
 		sutro_probe_give_up(probe, device, now_ns);
@@ -348,38 +339,89 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 			      min(2 * probe->depth, probe->limit));
 }
 
+/* With how many requests in flight does a probe begin? */
+static u32 sutro_probe_first_depth(const struct sutro_probe *probe,
+				   const struct sutro_device *device)
+{
+	const struct sutro_probe_class *of = &probe->of[probe->class];
+	bool large = sutro_probe_is_slow(device, probe->class) ||
+		     sutro_cost_class_bytes(probe->class) >= SUTRO_LINEAR_BYTES;
+	u32 least = min(large ? SUTRO_PROBE_RAMP_LARGE : SUTRO_PROBE_RAMP,
+			probe->limit);
+	u32 depth = probe->ramping ? of->depth / 2 : of->depth;
+
+	return clamp_t(u32, depth, least, probe->limit);
+}
+
+/* There was a result at half of the depth a moment ago: go on from there. */
+static bool sutro_probe_resume(struct sutro_probe *probe,
+			       const struct sutro_device *device, u64 now_ns)
+{
+	const struct sutro_probe_class *of = &probe->of[probe->class];
+	u32 last = (of->next + SUTRO_PROBE_RESULTS - 1) % SUTRO_PROBE_RESULTS;
+
+	if (!of->nr || !of->unsaturated || probe->mixed ||
+	    now_ns - of->result[last].at_ns > SUTRO_PROBE_RESUME_NS ||
+	    of->result[last].depth >= probe->limit)
+		return false;
+	probe->half_ns16 = of->result[last].ns16;
+	probe->half_spare16 = of->result[last].spare16;
+	sutro_probe_set_depth(probe, device,
+			      min(2 * of->result[last].depth, probe->limit));
+	return true;
+}
+
+static void sutro_probe_begin(struct sutro_probe *probe,
+			      struct sutro_device *device, unsigned int class,
+			      u64 now_ns)
+{
+	struct sutro_probe_class *of = &probe->of[class];
+
+	/* The next requests may be of one direction. */
+	if (of->probes % 4 == 3)
+		of->mixed = false;
+	probe->active = true;
+	device->probing = true;
+	probe->class = class;
+	probe->mixed = of->mixed;
+	probe->paired = false;
+	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, class);
+	probe->half_ns16 = 0;
+	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */
+	probe->ramping = !of->probes || (!of->nr && !probe->rare) ||
+			 of->unsaturated || of->probes % 4 == 3;
+	if (!sutro_probe_resume(probe, device, now_ns))
+		sutro_probe_set_depth(probe, device,
+				      sutro_probe_first_depth(probe, device));
+}
+
 /* Begin a probe if a class is due. */
 static void sutro_probe_choose(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 now_ns)
 {
 	int best = sutro_probe_due(probe, device, now_ns);
-	struct sutro_probe_class *of;
-	u32 depth, least;
 
 	if (best < 0)
 		return;
-
-	of = &probe->of[best];
-	depth = of->depth;
-	probe->active = true;
-	device->probing = true;
-	probe->class = best;
-	probe->mixed = of->mixed;
-	probe->paired = false;
-	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, best);
 	probe->begin_ns = now_ns;
-	probe->half_ns16 = 0;
-	probe->whole_ns16 = 0;
-	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */
-	probe->ramping = !of->probes || (!of->nr && !probe->rare) ||
-			 of->unsaturated || of->probes % 4 == 3;
-	if (probe->ramping)
-		depth /= 2;
-	least = sutro_probe_is_slow(device, best) ? SUTRO_PROBE_RAMP_SLOW
-						  : SUTRO_PROBE_RAMP;
-	least = min(least, probe->limit);
-	sutro_probe_set_depth(probe, device,
-			      clamp_t(u32, depth, least, probe->limit));
+	probe->turns = 0;
+	sutro_probe_begin(probe, device, best, now_ns);
+}
+
+/*
+ * No more requests of a direction wait: those of the other one do, and when these are served,
+ * there will be more of the first one.
+ */
+static void sutro_probe_turn(struct sutro_probe *probe,
+			     struct sutro_device *device, u64 now_ns)
+{
+	const struct sutro_probe_class *of = &probe->of[probe->class];
+
+	if (probe->mixed || (of->nr && !of->unsaturated) ||
+	    probe->turns == SUTRO_PROBE_TURNS || !sutro_probe_has_mate(probe))
+		return;
+	probe->turns++;
+	sutro_probe_begin(probe, device, sutro_cost_mate(probe->class), now_ns);
 }
 
 /*
@@ -399,6 +441,25 @@ static void sutro_probe_is_limited(struct sutro_probe *probe,
 	}
 	probe->limit = probe->most;
 	sutro_probe_set_depth(probe, device, probe->most);
+}
+
+/* How many are counted at least?  Large requests take long, and vary little. */
+static u32 sutro_probe_few(const struct sutro_probe *probe, bool expensive)
+{
+	if (probe->class % SUTRO_SIZES == SUTRO_SIZES - 1)
+		return SUTRO_PROBE_LEAST;
+	return probe->depth > 8 && !expensive ? 2 * SUTRO_PROBE_FEW
+					      : SUTRO_PROBE_FEW;
+}
+
+/* It takes too long: the requests counted so far are the result, if they are enough. */
+static void sutro_probe_is_long(struct sutro_probe *probe,
+				struct sutro_device *device, u64 now_ns)
+{
+	if (sutro_meter_is_enough(device, SUTRO_PROBE_LEAST))
+		sutro_probe_measured(probe, device, now_ns);
+	if (probe->active)
+		sutro_probe_give_up(probe, device, now_ns);
 }
 
 /* ---- for the dispatcher ---- */
@@ -425,13 +486,18 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 	}
 	if (now_ns - probe->begin_ns >
 	    (probe->rare ? SUTRO_PROBE_RARE_MAX_NS : SUTRO_PROBE_MAX_NS)) {
-		sutro_probe_give_up(probe, device, now_ns);
+		sutro_probe_is_long(probe, device, now_ns);
 		return;
 	}
 	if (device->meter.armed)
 		return;
 	in_flight = sutro_probe_in_flight(probe, device);
-	probe->most = max(probe->most, in_flight);
+	/* More are there from before, or none waited: from now on the driver decides how many. */
+	if (in_flight > probe->depth || probe->dry)
+		sutro_probe_set_depth(probe, device, probe->depth);
+	else
+		probe->most = max(probe->most, in_flight);
+	probe->dry = false;
 	if (sutro_probe_is_spoilt(probe, device) || in_flight > probe->depth)
 		return;
 	if (in_flight < sutro_probe_least(probe)) {
@@ -443,12 +509,12 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 	device->meter = (struct sutro_meter){
 		.armed = true,
 		.mixed = probe->mixed,
-		.mate_is_known = sutro_probe_knows_mate(probe),
+		.mate_is_known = sutro_probe_knows_mate(probe, device),
 		.class = probe->class,
-		.skip = expensive ? probe->depth : 2 * probe->depth,
+		.skip = expensive || probe->turns ? probe->depth
+						  : 2 * probe->depth,
 		.enough = max(SUTRO_PROBE_NR / probe->depth, 2U) * probe->depth,
-		.few = probe->depth > 8 && !expensive ? 2 * SUTRO_PROBE_FEW
-						      : SUTRO_PROBE_FEW,
+		.few = sutro_probe_few(probe, expensive),
 		.round = probe->depth,
 		.long_ns = max(SUTRO_PROBE_NS,
 			       SUTRO_PROBE_LATENCIES *
@@ -485,15 +551,22 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
  * @device:	state of the leaf
  * @now_ns:	the time
  *
- * Return: true if the probe is over.
+ * Return: true if the probe is over, or goes on with requests of another class or depth.
  */
 bool sutro_probe_starved(struct sutro_probe *probe, struct sutro_device *device,
 			 u64 now_ns)
 {
 	u32 in_flight = sutro_probe_in_flight(probe, device);
 
+	probe->dry = true;
 	if (in_flight >= sutro_probe_least(probe))
 		return false;
-	sutro_probe_give_up(probe, device, now_ns);
+	if (sutro_meter_is_enough(device, device->meter.few) &&
+	    (probe->ramping || sutro_meter_fills(device, probe->depth)))
+		sutro_probe_measured(probe, device, now_ns);
+	else
+		sutro_probe_give_up(probe, device, now_ns);
+	if (!probe->active)
+		sutro_probe_turn(probe, device, now_ns);
 	return true;
 }

@@ -31,11 +31,13 @@
  * struct sutro_peer - a group among those whose requests are of one class
  * @node:	place in &sutro_probe.peers, empty while nothing is queued
  * @class:	of the request that it queued last
+ * @classes:	a bit for each class of which it has queued requests since it had none
  * @repaid_ns:	when it will have been entitled to the device time that it has given for probes
  */
 struct sutro_peer {
 	struct list_head node;
-	unsigned int class;
+	u16 class;
+	u16 classes;
 	u64 repaid_ns;
 };
 
@@ -51,7 +53,11 @@ struct sutro_peer {
  * @paired:	the last result is that of the mate, too
  * @unsaturated: there never were enough requests
  * @no_guests:	those of other groups took most of the time of its last probe
- * @took_ns16:	then: how long each of them took
+ * @bounded:	nor nearly enough: its cost is estimated (sutro-result.c)
+ * @took_ns16:	how long each request took by its results
+ * @most_ns16:	the most that it costs: @took_ns16 / @most_depth
+ * @likely_ns16: less, if the last step of the ramp shows that the device could work on more
+ * @most_depth:	with this many in flight
  * @nr:		valid results
  * @next:	place of the next one
  * @result:	cost in 1/16 ns, with how many in flight and when it was found; @spare16: the device
@@ -67,7 +73,11 @@ struct sutro_probe_class {
 	bool paired;
 	bool unsaturated;
 	bool no_guests;
+	bool bounded;
 	u64 took_ns16;
+	u64 most_ns16;
+	u64 likely_ns16;
+	u32 most_depth;
 	u32 nr;
 	u32 next;
 	struct {
@@ -92,18 +102,21 @@ struct sutro_probe_class {
  * @rare:	set by the caller: a probe disturbs groups that are protected
  * @equal:	set by the caller: all groups that compete at the highest level weigh the same
  * @reserved:	set by the caller: a probe may take time that is reserved
+ * @dry:	set by the caller: nothing waited, so the device had room for more
+ * @turns:	times that it went on with the other direction
  * @waits_from:	@done of the probed requests when its depth was set
  * @most:	of them, in flight since then
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
  * @depth_ns:	device time in flight that the classes in use need, 0 if not known
- * @whole_ns16:	cost of as many as there are, while half of them are measured; else 0
  * @half_spare16: and for how much more that had room, as &sutro_probe_class.result
  * @begin_ns:	when it began
  * @check_ns:	when to look for a class that is due
  * @end_ns:	when the last probe ended
  * @lasted_ns:	how long it took
  * @sent:	requests of each class that were dispatched, ever
- * @mark:	@sent when it was last looked for a class
+ * @mark:	@sent at @mark_ns
+ * @mark_ns:	when it was last looked which classes are used
+ * @used:	a bit for each of these
  * @peers:	backlogged groups by class
  * @of:		by class
  */
@@ -120,10 +133,11 @@ struct sutro_probe {
 	bool rare;
 	bool equal;
 	bool reserved;
+	bool dry;
+	u32 turns;
 	u32 waits_from;
 	u32 most;
 	u64 half_ns16;
-	u64 whole_ns16;
 	u64 depth_ns;
 	u32 half_spare16;
 	u64 begin_ns;
@@ -132,6 +146,8 @@ struct sutro_probe {
 	u64 lasted_ns;
 	u32 sent[SUTRO_CLASSES];
 	u32 mark[SUTRO_CLASSES];
+	u64 mark_ns;
+	u32 used;
 	struct list_head peers[SUTRO_CLASSES];
 	struct sutro_probe_class of[SUTRO_CLASSES];
 };

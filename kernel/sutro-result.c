@@ -19,13 +19,22 @@
  *	number of reads it would be 62 us.  By bytes it would be a sixteenth of the cost of 64 KiB,
  *	16 us, and their group had 0.43 of the device instead of 0.17.
  *
- * Otherwise, of a size the device works on as many as of any larger one, or more, and windows
- * of completions (sutro-cost.c) find the number, because they keep the charges in
- * line with elapsed time.  A probe then only shows how long a request took:
+ * Otherwise the result is the most that such a request costs.  Where a larger class was measured
+ * with enough requests, its bytes show the least (sutro-estimate.c), and that is charged: large
+ * requests are bound by a bus in most devices, and then the small ones are.  Windows of
+ * completions (sutro-cost.c) do not change it, for they would make it cheaper than its bytes are.
+ *
+ *	8 channels of 0.54 ms, a bus of 135 MB/s: writes of 16 KiB cost 119 us.  With four writes
+ *	of 4 KiB in flight each takes 165 us.  The bytes would be a quarter of 119 us, a page half
+ *	of it: 59 us.  A write costs 68 us.
+ *
+ * Where no larger one was measured, windows of completions find the number that the device works on
+ * at once, because they keep the charges in line with elapsed time.  They begin with the cost that
+ * the last step of the ramp makes likely, and never exceed the result.  Of a size the device works
+ * on as many as of any larger one, or more:
  *
  *	a disk takes 128 requests, and 1 ms for each.  8 reads in flight: 125 us for
- *	each, so they took 1 ms.  Charged so, twenty at a time would seem to be all
- *	that the disk can do.  But twenty complete in 1 ms, so they cost 50 us, more are
+ *	each, so they took 1 ms.  But twenty complete in 1 ms, so they cost 50 us, more are
  *	sent, and so on until no more come, or the disk is full: 8 us.  Writes, probed
  *	then, took 2 ms: 16 us.
  *
@@ -103,22 +112,21 @@ static u64 sutro_probe_cost(const struct sutro_probe_class *of, bool write,
 
 /*
  * The cost of a class with too few requests: the time that each took, divided by the
- * known number that the device serves at once.  At least twice as many as there were:
- * had these been enough, the ramp would have found no gain in the last step.
+ * known number that the device serves at once, at least as many as there were.
  */
 static u64 sutro_probe_part(const struct sutro_probe *probe,
-			    const struct sutro_device *device, u64 took_ns16,
-			    u32 depth, u32 spare16)
+			    const struct sutro_device *device,
+			    unsigned int class, u64 took_ns16, u32 depth)
 {
 	const struct sutro_costs *costs = &device->costs;
-	u64 parallel16 = max(sutro_cost_at_once16(device, probe->class),
-			     (u64)spare16 * depth);
+	u64 parallel16 =
+		max(sutro_cost_at_once16(device, class), 16ULL * depth);
 	unsigned int i;
 
 	/* Of a larger size, the device serves no more at once. */
 	for (i = 0; i < SUTRO_CLASSES; i++)
 		if (costs->bounded & BIT(i) &&
-		    i % SUTRO_SIZES >= probe->class % SUTRO_SIZES)
+		    i % SUTRO_SIZES >= class % SUTRO_SIZES)
 			parallel16 = max(parallel16,
 					 div64_u64(probe->of[i].took_ns16 << 4,
 						   costs->ns16[i]));
@@ -142,6 +150,55 @@ static u64 sutro_probe_least_ns16(const struct sutro_device *device,
 	return costs->ns16[read];
 }
 
+/* Estimate the cost of a class of which there never were enough requests. */
+static void sutro_probe_bound(struct sutro_probe *probe,
+			      struct sutro_device *device, unsigned int class)
+{
+	const struct sutro_probe_class *of = &probe->of[class];
+	struct sutro_costs *costs = &device->costs;
+	u64 ns16;
+
+	costs->measured &= ~BIT(class);
+	costs->bounded &= ~BIT(class);
+	if (sutro_cost_is_by_bytes(costs, class))
+		return;
+	ns16 = sutro_by_bytes_ns16(costs, class);
+	if (ns16) {
+		sutro_cost_measured(device, class, min(ns16, of->most_ns16), 0);
+		return;
+	}
+	ns16 = sutro_probe_part(probe, device, class, of->took_ns16,
+				of->most_depth);
+	ns16 = min(ns16, of->likely_ns16);
+	ns16 = max(ns16, sutro_probe_least_ns16(device, class));
+	sutro_cost_measured(device, class, min(ns16, of->most_ns16),
+			    of->most_ns16);
+}
+
+/* A class was measured: the cost of others may follow from its bytes. */
+static void sutro_probe_bound_others(struct sutro_probe *probe,
+				     struct sutro_device *device)
+{
+	unsigned int i;
+
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++)
+		if (i != probe->class && probe->of[i].bounded &&
+		    (sutro_cost_is_by_bytes(&device->costs, i) ||
+		     sutro_by_bytes_ns16(&device->costs, i)))
+			sutro_probe_bound(probe, device, i);
+}
+
+/* @ns16: its cost if there were enough requests, or nearly */
+static void sutro_probe_set(struct sutro_probe *probe,
+			    struct sutro_device *device, unsigned int class,
+			    u64 ns16)
+{
+	if (probe->of[class].bounded)
+		sutro_probe_bound(probe, device, class);
+	else
+		sutro_cost_measured(device, class, ns16, 0);
+}
+
 /**
  * sutro_probe_learn - a probe has a result: the cost of its class
  * @probe:	the probe, with the result among those of the class
@@ -152,25 +209,29 @@ void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,
 		       u64 now_ns)
 {
 	bool is_write = sutro_cost_op(probe->class) == SUTRO_WRITE;
+	unsigned int mate = sutro_cost_mate(probe->class);
 	struct sutro_probe_class *of = &probe->of[probe->class];
 	u32 depth = sutro_probe_depth(of, now_ns);
 	u64 ns16 = sutro_probe_cost(of, is_write, depth, now_ns);
 	u32 spare16 = sutro_probe_spare_least16(of, depth, now_ns);
-	bool bounded = of->unsaturated && spare16 > SUTRO_PROBE_SPARE_FEW;
-	u64 most_ns16 = ns16;
 
-	if (of->unsaturated)
-		of->took_ns16 = ns16 * depth;
-	if (of->unsaturated && !bounded)
+	of->bounded = of->unsaturated && spare16 > SUTRO_PROBE_SPARE_FEW;
+	of->took_ns16 = ns16 * depth;
+	of->most_depth = depth;
+	of->most_ns16 = ns16;
+	if (of->unsaturated &&
+	    (!of->bounded ||
+	     sutro_cost_class_bytes(probe->class) < SUTRO_LINEAR_BYTES))
 		ns16 = div_u64(ns16 * SUTRO_PROBE_SPARE_NONE, spare16);
-	if (bounded) {
-		ns16 = sutro_probe_part(probe, device, of->took_ns16, depth,
-					spare16);
-		ns16 = max(ns16, sutro_probe_least_ns16(device, probe->class));
-		ns16 = min(ns16, most_ns16);
+	of->likely_ns16 = ns16;
+	sutro_probe_set(probe, device, probe->class, ns16);
+	if (of->paired) {
+		probe->of[mate].bounded = of->bounded;
+		probe->of[mate].took_ns16 = of->took_ns16;
+		probe->of[mate].most_depth = of->most_depth;
+		probe->of[mate].most_ns16 = of->most_ns16;
+		probe->of[mate].likely_ns16 = of->likely_ns16;
+		sutro_probe_set(probe, device, mate, ns16);
 	}
-	sutro_cost_measured(device, probe->class, ns16, bounded);
-	if (of->paired)
-		sutro_cost_measured(device, sutro_cost_mate(probe->class), ns16,
-				    bounded);
+	sutro_probe_bound_others(probe, device);
 }

@@ -15,8 +15,8 @@ static struct sutro_device *probed_new(struct kunit *test)
 {
 	struct sutro_device *device = device_new(test, false);
 
-	sutro_cost_measured(device, READ, 2 * MS << SUTRO_NS16_SHIFT, false);
-	sutro_cost_measured(device, WRITE, MS / 10 << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(device, READ, 2 * MS << SUTRO_NS16_SHIFT, 0);
+	sutro_cost_measured(device, WRITE, MS / 10 << SUTRO_NS16_SHIFT, 0);
 	return device;
 }
 

@@ -234,7 +234,7 @@ static void sutro_test_flush_flash(struct kunit *test)
 	KUNIT_ASSERT_NOT_NULL(test, device);
 	sutro_device_init(device, false);
 	sutro_cost_measured(device, sutro_cost_class(SUTRO_WRITE, 4096),
-			    50000 << SUTRO_NS16_SHIFT, false);
+			    50000 << SUTRO_NS16_SHIFT, 0);
 	KUNIT_EXPECT_EQ(test, flush(device, 100 * MS, 101 * MS), 50000);
 	KUNIT_EXPECT_EQ(test, flush(device, 100 * MS, 101 * MS + 10), 10);
 	KUNIT_EXPECT_EQ(test, flush(device, 100 * MS, 102 * MS), 50000);

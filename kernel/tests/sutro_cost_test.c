@@ -372,7 +372,7 @@ static void sutro_test_few_writes(struct kunit *test)
 	feed(device, sample.now_ns, 5000, &sample.class, &first_ns, 1);
 	sample.now_ns += 5000 * first_ns;
 	device->latency_ns = 70 * US;
-	sutro_cost_measured(device, read, 19200 << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(device, read, 19200 << SUTRO_NS16_SHIFT, 0);
 	for (i = 0; i < 1000; i++) {
 		device->unsaturated = true;
 		device->idle = true;
@@ -382,6 +382,19 @@ static void sutro_test_few_writes(struct kunit *test)
 	}
 	EXPECT_NEAR(test, sutro_cost_class_ns(device, sample.class), 12834ULL,
 		    100);
+}
+
+/* A probe has shown the most that a request costs: windows do not exceed that. */
+static void sutro_test_most(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	unsigned int class = sutro_cost_class(SUTRO_READ, 4096);
+	u64 gap_ns = 60 * US;
+
+	sutro_cost_measured(device, class, 10 * US << SUTRO_NS16_SHIFT,
+			    15 * US << SUTRO_NS16_SHIFT);
+	feed(device, 1000 * MS, 5000, &class, &gap_ns, 1);
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, class), 15 * US, 1);
 }
 
 static void complete_after(struct sutro_device *device,
@@ -496,11 +509,11 @@ static void sutro_test_other(struct kunit *test)
 	int i;
 
 	sutro_cost_measured(device, sutro_cost_class(SUTRO_READ, 4096),
-			    (5 * US) << SUTRO_NS16_SHIFT, false);
+			    (5 * US) << SUTRO_NS16_SHIFT, 0);
 	sutro_cost_measured(device, sutro_cost_class(SUTRO_WRITE, 4096),
-			    (20 * US) << SUTRO_NS16_SHIFT, false);
+			    (20 * US) << SUTRO_NS16_SHIFT, 0);
 	sutro_cost_measured(device, sutro_cost_class(SUTRO_WRITE, 256 << 10),
-			    (500 * US) << SUTRO_NS16_SHIFT, false);
+			    (500 * US) << SUTRO_NS16_SHIFT, 0);
 	/* The first one is estimated like a small write. */
 	KUNIT_EXPECT_EQ(test, sutro_cost_estimate(device, NULL, other, 1 << 20),
 			20 * US);
@@ -555,6 +568,7 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_trickle),
 	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_few_writes),
+	KUNIT_CASE(sutro_test_most),
 	KUNIT_CASE(sutro_test_deep_although_empty),
 	KUNIT_CASE(sutro_test_calm_device),
 	KUNIT_CASE(sutro_test_through_the_cache),

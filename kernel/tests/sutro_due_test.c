@@ -42,8 +42,7 @@ static void probed(struct due_test *t, unsigned int class, u64 cost_ns,
 {
 	struct sutro_probe_class *of = &t->probe.of[class];
 
-	sutro_cost_measured(&t->device, class, cost_ns << SUTRO_NS16_SHIFT,
-			    false);
+	sutro_cost_measured(&t->device, class, cost_ns << SUTRO_NS16_SHIFT, 0);
 	of->nr = 1;
 	of->probes = 1;
 	of->depth = depth;

@@ -93,8 +93,13 @@ static void sutro_test_estimates_grow(struct kunit *test)
 	}
 }
 
-/* A class of which there were too few is charged by its bytes at most. */
-static void sutro_test_few_by_bytes(struct kunit *test)
+static u64 by_bytes_ns(const struct sutro_device *device, unsigned int class)
+{
+	return sutro_by_bytes_ns16(&device->costs, class) >> SUTRO_NS16_SHIFT;
+}
+
+/* A class follows from a larger one of its kind, or a read from a write; one with few from none. */
+static void sutro_test_by_bytes(struct kunit *test)
 {
 	unsigned int small = sutro_cost_class(SUTRO_READ, 4096);
 	unsigned int medium = sutro_cost_class(SUTRO_READ, 65536);
@@ -103,49 +108,40 @@ static void sutro_test_few_by_bytes(struct kunit *test)
 	struct sutro_device device = {};
 
 	sutro_device_init(&device, false);
-	sutro_cost_measured(&device, small, 14000 << SUTRO_NS16_SHIFT, true);
-	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 14000ULL);
-	/* Until a larger one is known, of its kind or of writes. */
-	sutro_cost_measured(&device, write, 75200 << SUTRO_NS16_SHIFT, false);
-	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 1175ULL);
-	KUNIT_EXPECT_LE(test, sutro_cost_class_ns(&device, medium), 18800ULL);
-	sutro_cost_measured(&device, read, 4000 << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(&device, medium, 14000 << SUTRO_NS16_SHIFT,
+			    U64_MAX);
+	KUNIT_EXPECT_EQ(test, by_bytes_ns(&device, small), 0ULL);
+	sutro_cost_measured(&device, write, 75200 << SUTRO_NS16_SHIFT, 0);
+	KUNIT_EXPECT_EQ(test, by_bytes_ns(&device, small), 1175ULL);
+	KUNIT_EXPECT_EQ(test, by_bytes_ns(&device, medium), 18800ULL);
+	sutro_cost_measured(&device, read, 4000 << SUTRO_NS16_SHIFT, 0);
+	KUNIT_EXPECT_EQ(test, by_bytes_ns(&device, small), 1000ULL);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 1000ULL);
-	/* A probe with enough of them replaces the estimate. */
-	sutro_cost_measured(&device, small, 2500 << SUTRO_NS16_SHIFT, false);
-	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(&device, small), 2500ULL);
 }
 
-/*
- * The example of sutro-cost.c: four reads of 256 KiB saturate the bus, and are too few to
- * show that.  In either order they are charged by the bytes of 128 KiB reads.
- */
-static void sutro_test_few_large(struct kunit *test)
+/* A write of less than a page of flash costs more than its bytes, and less than the page. */
+static void sutro_test_by_pages(struct kunit *test)
 {
-	unsigned int known = sutro_cost_class(SUTRO_READ, 131072);
-	unsigned int few = sutro_cost_class(SUTRO_READ, 262144);
-	int last;
+	static const struct {
+		enum sutro_op op;
+		u32 bytes;
+		u64 ns;
+	} cases[] = {
+		{ SUTRO_WRITE, 16384, 100000 },
+		{ SUTRO_WRITE, 8192, 70703 },
+		{ SUTRO_WRITE, 4096, 50000 },
+		{ SUTRO_READ, 4096, 25000 },
+	};
+	struct sutro_device device = {};
+	unsigned int class;
+	int i;
 
-	for (last = 0; last < 2; last++) {
-		struct sutro_device *device = device_new(test, false);
-
-		if (last)
-			sutro_cost_measured(device, few,
-					    (640 * US) << SUTRO_NS16_SHIFT,
-					    true);
-		sutro_cost_measured(device, known,
-				    (640 * US) << SUTRO_NS16_SHIFT, false);
-		if (!last)
-			sutro_cost_measured(device, few,
-					    (640 * US) << SUTRO_NS16_SHIFT,
-					    true);
-		KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, few),
-				1280 * US);
-		/* A probe with enough of them replaces the estimate. */
-		sutro_cost_measured(device, few,
-				    (1200 * US) << SUTRO_NS16_SHIFT, false);
-		KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, few),
-				1200 * US);
+	sutro_device_init(&device, false);
+	class = sutro_cost_class(SUTRO_WRITE, 65536);
+	sutro_cost_measured(&device, class, 400000 << SUTRO_NS16_SHIFT, 0);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		class = sutro_cost_class(cases[i].op, cases[i].bytes);
+		KUNIT_EXPECT_EQ(test, by_bytes_ns(&device, class), cases[i].ns);
 	}
 }
 
@@ -153,8 +149,8 @@ static struct kunit_case sutro_estimate_test_cases[] = {
 	KUNIT_CASE(sutro_test_own_estimate),
 	KUNIT_CASE(sutro_test_seek_does_not_grow),
 	KUNIT_CASE(sutro_test_estimates_grow),
-	KUNIT_CASE(sutro_test_few_by_bytes),
-	KUNIT_CASE(sutro_test_few_large),
+	KUNIT_CASE(sutro_test_by_bytes),
+	KUNIT_CASE(sutro_test_by_pages),
 	{}
 };
 

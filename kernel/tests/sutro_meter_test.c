@@ -101,7 +101,7 @@ static struct sutro_device *pairs_new(struct kunit *test, bool mate_is_known)
 	struct sutro_device *device = device_new(test);
 	unsigned int nr;
 
-	sutro_cost_measured(device, M, 400000 << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(device, M, 400000 << SUTRO_NS16_SHIFT, 0);
 	device->meter = (struct sutro_meter){
 		.armed = true,
 		.mixed = true,
@@ -139,7 +139,7 @@ static void sutro_test_no_rest(struct kunit *test)
 {
 	struct sutro_device *device = pairs_new(test, true);
 
-	sutro_cost_measured(device, M, 600000 << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(device, M, 600000 << SUTRO_NS16_SHIFT, 0);
 	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device), 0);
 }
 

@@ -87,12 +87,18 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 10);
 	KUNIT_EXPECT_EQ(test, gave[3], 120);
 
-	/* Of a class whose cost follows from its bytes, no more than in 1 s. */
+	/* Of a class whose cost follows from its bytes, no more than in half a second. */
 	t->probe.by_bytes = true;
 	t->peers[3].repaid_ns = 0;
-	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 90);
-	KUNIT_EXPECT_EQ(test, gave[3], 130);
+	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 95);
+	KUNIT_EXPECT_EQ(test, gave[3], 125);
 	t->probe.by_bytes = false;
+
+	/* Nor of one that is known. */
+	t->probe.of[B].nr = 1;
+	t->peers[3].repaid_ns = 0;
+	KUNIT_EXPECT_EQ(test, pick_peers(t, percent, 100, gave), 95);
+	t->probe.of[B].nr = 0;
 
 	/* A peer that had no such request is tried when it has queued another one. */
 	t->now_ns += SEC;
@@ -103,8 +109,32 @@ static void sutro_test_shares_of_peers(struct kunit *test)
 			    &t->peers[3]);
 }
 
+/* A group that has requests of two classes gives those of either. */
+static void sutro_test_peer_of_two_classes(struct kunit *test)
+{
+	struct peer_test *t = peer_test_new(test);
+	struct sutro_peer *peer = &t->peers[0];
+
+	sutro_probe_join(&t->probe, peer, A);
+	sutro_probe_join(&t->probe, peer, B);
+	sutro_probe_join(&t->probe, &t->peers[1], B);
+	t->probe.class = A;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_probe_pick(&t->probe, t->now_ns), peer);
+	sutro_probe_gave(&t->probe, peer, MS, SUTRO_PROBE_WHOLE, t->now_ns);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_probe_pick(&t->probe, t->now_ns), peer);
+	/* It has none any more, but those of the other class. */
+	sutro_probe_gave(&t->probe, peer, 0, 1, t->now_ns);
+	KUNIT_EXPECT_NULL(test, sutro_probe_pick(&t->probe, t->now_ns));
+	sutro_probe_leave(&t->peers[1]);
+	t->probe.class = B;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_probe_pick(&t->probe, t->now_ns), peer);
+	sutro_probe_gave(&t->probe, peer, 0, 1, t->now_ns);
+	KUNIT_EXPECT_TRUE(test, list_empty(&peer->node));
+}
+
 static struct kunit_case sutro_peer_test_cases[] = {
 	KUNIT_CASE(sutro_test_shares_of_peers),
+	KUNIT_CASE(sutro_test_peer_of_two_classes),
 	{}
 };
 

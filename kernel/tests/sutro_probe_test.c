@@ -388,7 +388,7 @@ static void sutro_test_few_writes(struct kunit *test)
 
 	t->took_ns = 800000;
 	t->device.latency_ns = 390000;
-	sutro_cost_measured(&t->device, read, 20000 << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(&t->device, read, 20000 << SUTRO_NS16_SHIFT, 0);
 	set_waiting(t, A, 1);
 	set_waiting(t, B, 4);
 	while (!t->probe.of[B].nr)
@@ -404,7 +404,8 @@ static void expect_few(struct kunit *test, unsigned int known, unsigned int few,
 	struct probe_test *t = probe_test_new(test, 0, 0);
 
 	t->took_ns = 800000;
-	sutro_cost_measured(&t->device, known, 10000 << SUTRO_NS16_SHIFT, true);
+	sutro_cost_measured(&t->device, known, 10000 << SUTRO_NS16_SHIFT,
+			    U64_MAX);
 	t->probe.of[known].took_ns16 = t->took_ns << SUTRO_NS16_SHIFT;
 	set_waiting(t, known, 1);
 	set_waiting(t, few, 4);
@@ -417,8 +418,8 @@ static void expect_few(struct kunit *test, unsigned int known, unsigned int few,
 static void sutro_test_few_of_two_sizes(struct kunit *test)
 {
 	expect_few(test, B, A, 10000);
-	/* Twice as many as there were. */
-	expect_few(test, A, B, 100000);
+	/* As many as there were. */
+	expect_few(test, A, B, 200000);
 }
 
 /* Five requests show that four were enough, if they are no cheaper. */
@@ -447,15 +448,15 @@ static struct probe_test *mixed_test_new(struct kunit *test)
 	return t;
 }
 
-/* Reads and writes of one task soon are of one direction: the cost of a pair is measured. */
+/* Reads and writes of one task soon are of one direction: both are measured by turns. */
 static void sutro_test_mixed(struct kunit *test)
 {
 	struct probe_test *t = mixed_test_new(test);
 
 	run_until(t, 20 * SEC);
 	KUNIT_EXPECT_GT(test, t->probe.of[A].probes + t->probe.of[M].probes, 0);
-	expect_cost(t, A, 80000, 10000);
-	expect_cost(t, M, 80000, 10000);
+	expect_cost(t, A, 40000, 2000);
+	expect_cost(t, M, 120000, 6000);
 	expect_cost(t, B, 160000, 3200);
 }
 
@@ -464,7 +465,7 @@ static void sutro_test_mixed_with_known(struct kunit *test)
 {
 	struct probe_test *t = mixed_test_new(test);
 
-	sutro_cost_measured(&t->device, M, 120000 << SUTRO_NS16_SHIFT, false);
+	sutro_cost_measured(&t->device, M, 120000 << SUTRO_NS16_SHIFT, 0);
 	t->probe.of[M].nr = 1;
 	t->probe.of[M].probes = 1;
 	t->probe.of[M].due_ns = 30 * SEC;
@@ -482,13 +483,39 @@ static void sutro_test_alone(struct kunit *test)
 	set_waiting(t, A, 40);
 	run_until(t, 5 * SEC);
 	KUNIT_EXPECT_EQ(test, t->probes, 0);
-	/* One request at a time is too few for any probe. */
+	/* One large request at a time shows the most that it costs. */
 	set_waiting(t, B, 1);
 	run_until(t, 10 * SEC);
-	KUNIT_EXPECT_EQ(test, t->probe.of[B].probes, 0);
+	KUNIT_EXPECT_TRUE(test, t->probe.of[B].unsaturated);
+	KUNIT_EXPECT_LE(test, sutro_cost_class_ns(&t->device, B), 200000);
 	KUNIT_EXPECT_GT(test, t->probe.of[A].probes, 0);
 	set_waiting(t, A, 0);
 	run_until(t, 11 * SEC);
+}
+
+/* The last request that waited is sent again and again: the driver could take more. */
+static void sutro_test_dry(struct kunit *test)
+{
+	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	int i;
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	do {
+		dispatch(t);
+		complete_one(t);
+	} while (!t->probe.active);
+	while (t->nr)
+		complete_one(t);
+	t->device.meter = (struct sutro_meter){};
+	for (i = 0; i < 100; i++) {
+		sutro_probe_step(&t->probe, &t->device, t->now_ns);
+		KUNIT_ASSERT_GT(test, send_one(t, t->probe.class), 0);
+		t->probe.dry = true;
+		sutro_probe_step(&t->probe, &t->device, t->now_ns);
+		complete_one(t);
+	}
+	KUNIT_EXPECT_EQ(test, t->probe.limit, DEPTH);
 }
 
 /* Groups with few requests are let through, but not with those of the probed class. */
@@ -550,6 +577,7 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	KUNIT_CASE(sutro_test_mixed),
 	KUNIT_CASE(sutro_test_mixed_with_known),
 	KUNIT_CASE(sutro_test_alone),
+	KUNIT_CASE(sutro_test_dry),
 	KUNIT_CASE(sutro_test_guests),
 	{}
 };

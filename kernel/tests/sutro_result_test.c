@@ -37,17 +37,16 @@ static struct result_test *result_test_new(struct kunit *test)
 
 static void measured(struct result_test *t, unsigned int class, u64 cost_ns)
 {
-	sutro_cost_measured(&t->device, class, cost_ns << SUTRO_NS16_SHIFT,
-			    false);
+	sutro_cost_measured(&t->device, class, cost_ns << SUTRO_NS16_SHIFT, 0);
 }
 
-/* The only probe of a class had too few requests: @depth, and each took @cost_ns of the time. */
+/* The only probe of a class had @depth requests, too few if there is room for more. */
 static void learn(struct result_test *t, unsigned int class, u64 cost_ns,
 		  u32 depth, u32 spare16)
 {
 	t->probe.class = class;
 	t->probe.of[class] = (struct sutro_probe_class){
-		.unsaturated = true,
+		.unsaturated = spare16 != SUTRO_PROBE_SPARE_NONE,
 		.nr = 1,
 		.result[0] = { .ns16 = cost_ns << SUTRO_NS16_SHIFT,
 			       .at_ns = SEC,
@@ -67,9 +66,10 @@ static void sutro_test_write_like_read(struct kunit *test)
 {
 	struct result_test *t = result_test_new(test);
 
+	t->device.latency_ns = 560000;
 	learn(t, WRITE, 100000, 4, SUTRO_PROBE_SPARE_MOST);
 	expect_cost(t, WRITE, 50000);
-	t = result_test_new(test);
+	/* Eight reads are served at once, and half as many writes were there. */
 	measured(t, SMALL, 80000);
 	learn(t, WRITE, 100000, 4, SUTRO_PROBE_SPARE_MOST);
 	expect_cost(t, WRITE, 80000);
@@ -91,7 +91,7 @@ static void sutro_test_nearly_enough(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t->device.costs.bounded & BIT(SMALL));
 }
 
-/* If it has halved the cost, the device could work on any number, and bytes are the bound. */
+/* If it has halved the cost, the device could work on any number: it is a matter of bytes. */
 static void sutro_test_far_from_enough(struct kunit *test)
 {
 	struct result_test *t = result_test_new(test);
@@ -99,13 +99,57 @@ static void sutro_test_far_from_enough(struct kunit *test)
 	measured(t, LARGE, 256000);
 	learn(t, SMALL, 68000, 8, SUTRO_PROBE_SPARE_MOST);
 	expect_cost(t, SMALL, 16000);
+	/* Windows of completions do not change that. */
+	KUNIT_EXPECT_FALSE(test, t->device.costs.bounded & BIT(SMALL));
+	/* It costs no more than it took. */
+	learn(t, SMALL, 12000, 8, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, SMALL, 12000);
+}
+
+/* Bytes may be known later: a result with enough requests of a larger class changes others. */
+static void sutro_test_bytes_later(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	learn(t, SMALL, 68000, 8, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, SMALL, 34000);
 	KUNIT_EXPECT_TRUE(test, t->device.costs.bounded & BIT(SMALL));
+	KUNIT_EXPECT_EQ(test, t->device.most_ns16[SMALL],
+			68000ULL << SUTRO_NS16_SHIFT);
+	learn(t, LARGE, 256000, 64, SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, LARGE, 256000);
+	expect_cost(t, SMALL, 16000);
+	learn(t, LARGE, 512000, 64, SUTRO_PROBE_SPARE_NONE);
+	learn(t, LARGE, 512000, 64, SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, SMALL, 32000);
+}
+
+/*
+ * The example of sutro-cost.c: four reads of 256 KiB saturate the bus, and are too few to
+ * show that.  In either order they are charged by the bytes of 128 KiB reads.
+ */
+static void sutro_test_few_large(struct kunit *test)
+{
+	unsigned int known = sutro_cost_class(SUTRO_READ, 131072);
+	unsigned int few = sutro_cost_class(SUTRO_READ, 262144);
+	struct result_test *t = result_test_new(test);
+
+	learn(t, few, 640000, 8, SUTRO_PROBE_SPARE_MOST);
+	learn(t, known, 640000, 16, SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, few, 1280000);
+	learn(t, few, 640000, 8, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, few, 1280000);
+	/* A probe with enough of them replaces the estimate. */
+	measured(t, few, 1200000);
+	expect_cost(t, few, 1200000);
 }
 
 static struct kunit_case sutro_result_test_cases[] = {
 	KUNIT_CASE(sutro_test_write_like_read),
 	KUNIT_CASE(sutro_test_nearly_enough),
 	KUNIT_CASE(sutro_test_far_from_enough),
+	KUNIT_CASE(sutro_test_bytes_later),
+	KUNIT_CASE(sutro_test_few_large),
 	{}
 };
 

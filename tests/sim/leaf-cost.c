@@ -54,7 +54,7 @@ static void leaf_learn(struct leaf *leaf, const struct rq *rq)
 
 	sutro_cost_measured(&leaf->device, rq->class,
 			    div_u64(units, sutro_units(rq->class, rq->bytes)),
-			    false);
+			    0);
 }
 
 /* Device time of a request that the drive has answered. */

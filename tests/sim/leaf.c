@@ -206,6 +206,16 @@ static bool leaf_caches(const struct leaf *leaf, const struct rq *rq)
 	return leaf->disk.drive.num.cache_kb && rq->op == SUTRO_WRITE;
 }
 
+/* As sutro_driver_depth(): nothing is known of others that use the same tags. */
+static u32 leaf_limit(const struct leaf *leaf)
+{
+	u32 depth = min(leaf->disk.drive.num.queue_depth, 128U);
+
+	if (leaf->tags)
+		return min(leaf->tags, 128U);
+	return leaf->has_budget ? depth - 1 : depth;
+}
+
 static struct rq *leaf_select(struct leaf *leaf)
 {
 	u64 now_ns = leaf->clock->now_ns;
@@ -216,6 +226,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 
 	leaf->waiting = false;
 	leaf->probe.rare = sutro_protects(&leaf->core.protect);
+	if (!leaf->probe.active)
+		leaf->probe.limit = leaf_limit(leaf);
 	leaf->probe.equal = sutro_level_is_equal(&leaf->core.root->level);
 	leaf->probe.reserved = leaf->core.protect.reserve;
 	if (!leaf->core.tunables.rotational && !leaf->oracle &&
@@ -230,7 +242,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 		return leaf_idle(leaf, verdict);
 	group = leaf_group_of(core);
 	rq = NULL;
-	if (leaf->probe.active) {
+	while (leaf->probe.active && !rq) {
 		bool over;
 
 		rq = leaf_probe_next(leaf, group, &over);
@@ -270,6 +282,8 @@ static struct rq *leaf_select(struct leaf *leaf)
 		sutro_gap_cached(&leaf->core, rq->estimate_ns);
 	if (!core->queued)
 		sutro_probe_leave(&group->peer);
+	if (!leaf->core.queued)
+		leaf->probe.dry = true;
 	return rq;
 }
 
@@ -463,14 +477,10 @@ void leaf_init(struct leaf *leaf, struct clock *clock, enum mdisk_kind kind,
 void leaf_start(struct leaf *leaf)
 {
 	u32 depth = min(leaf->disk.drive.num.queue_depth, 128U);
-	u32 limit = leaf->has_budget ? depth - 1 : depth;
 
 	if (!leaf->slots)
 		leaf->slots = 2 * depth;
-	/* Tags that others use, of which nothing is known here. */
-	if (leaf->tags)
-		limit = min(leaf->tags, 128U);
-	sutro_probe_init(&leaf->probe, limit);
+	sutro_probe_init(&leaf->probe, leaf_limit(leaf));
 	disk_start(&leaf->disk);
 }
 

@@ -4,6 +4,7 @@
 All of the device is in demand. The rate of a group is compared with its rate alone.
 """
 
+import statistics
 from typing import Any
 
 import pytest
@@ -137,10 +138,13 @@ def test_rare_requests_of_another_slice(disk: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
 def test_many_rare_requests_of_another_slice(disk: dict[str, int]) -> None:
-    """Each is protected for a moment, and the rates of the database stay known."""
-    database, *_ = simulate(disk, SLICE, (100, ((100, RARE),) * 30))
+    """Each is protected for a moment, and the rates of the database stay known: median of seeds."""
     (alone,) = simulate(disk, (100, SYNC))
-    assert rate(database) > 0.85 * rate(alone)
+    parts = []
+    for seed in range(1, 6):
+        database, *_ = simulate(disk, SLICE, (100, ((100, RARE),) * 30), seed=seed)
+        parts.append(rate(database) / rate(alone))
+    assert statistics.median(parts) > 0.9
 
 
 @pytest.mark.parametrize("think_us", [10_000, 20_000])

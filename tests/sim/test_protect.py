@@ -35,9 +35,10 @@ OTHERS = ("deep", "writes", "flood", "processes")
 # trial takes 10 of its 55 requests; between two bursts a stream begins a slice. The causes of the
 # others are not known; on nvme beside discards, eight reads of 4 KiB have 0.78 of their rate.
 # Beside one large request at a time (one-...) they have 0.73 or more. On flash, a reader that
-# thinks for 5 ms has its rate there, and 7.4 times its latency in one case of 100.
+# thinks for 5 ms has its rate there, and 7.4 times its latency in one case of 100. A scan of weight
+# 1000 has 0.84 of its share beside 64 reads: it could have a backlog, so that is no reason to
+# protect it.
 MISSED = {
-    "nvme-oltp-8-deep-200:100",
     "nvme-oltp-8-processes-200:100",
     "nvme-oltp-16-deep-200:100",
     "nvme-oltp-16-processes-200:100",
@@ -45,25 +46,19 @@ MISSED = {
     "nvme-sync-4k-x8-discards-200:100",
     "nvme-sync-4k-x8-discards-1000:100",
     "nvme-oltp-2-discards-200:100",
-    "nvme-oltp-16-discards-1000:100",
-    "nvme-scan-discards-200:100",
     *(f"{disk}-think-1ms-discards-{rank}" for disk in ("ssd", "ssd-cache") for rank in RANKS[1:]),
     "ssd-cache-crowd-sync-64k-writers-200:100",
     "hdd-think-5ms-deep-200:100",
     *(f"hdd-bursts-{other}-{rank}" for other in ("writes", "flood") for rank in RANKS),
     *(f"hdd-think-100ms-{other}-200:100" for other in OTHERS),
-    *(
-        f"{disk}-sync-4k-x8-{other}-{rank}"
-        for disk in ("ssd", "ssd-cache")
-        for other in ("one-write", "one-pauses")
-        for rank in RANKS[:2]
-    ),
-    "nvme-sync-4k-x8-one-write-200:100",
+    "ssd-sync-4k-x8-one-pauses-200:100",
+    *(f"ssd-cache-sync-4k-x8-one-write-{rank}" for rank in RANKS[:2]),
+    "nvme-sync-4k-x8-one-pauses-200:100",
+    "nvme-oltp-8-discards-200:100",
+    "ssd-fast-bursts-one-read-200:100",
+    *(f"{disk}-scan-deep-1000:100" for disk in ("ssd", "ssd-cache")),
     *(f"{disk}-think-5ms-one-write-{rank}" for disk in ("ssd", "ssd-cache") for rank in RANKS[1:]),
     "ssd-think-20ms-one-pauses-200:100",
-    "ssd-cache-think-20ms-one-write-200:100",
-    "ssd-bursts-one-pauses-200:100",
-    "ssd-fast-bursts-one-write-200:100",
     *(f"hdd-think-5ms-{other}-200:100" for other in ("one-write", "one-read")),
     "hdd-think-20ms-one-read-200:100",
 }
