@@ -3,9 +3,10 @@
  * Sutro I/O scheduler: which class of requests is probed (sutro-probe.c), and when.
  *
  * One that is due, while requests of two classes are in use, or those of two groups of one weight
- * at a device that is far.  A class is in use while a group has queued one of it last, and if the
- * last quarter of a second had 64 requests of it, or a 32nd of its time went to them: requests in
- * order wait as one large one, and none waits while that is at the device.  Classes that were
+ * at a device that is far.  A class is in use while a group has queued one of it last, and
+ * once 8 of it were sent in this quarter of a second.  So it is if the last one had 64, or if a
+ * 32nd of its time went to them: requests in order wait as one large one, and none waits while
+ * that is at the device.  Classes that were
  * never measured come first, the cheapest of them first: its probe is short.  The pause between
  * two probes of a class is doubled, up to 4 s, when the result was within 6 % of the expectation,
  * and halved, down to 125 ms, when it was not.  Between any two probes of known classes at least
