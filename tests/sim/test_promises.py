@@ -21,6 +21,9 @@ SETTLED_S = 3.0
 # The part of a floor in the worst 2 s beside a protected neighbour, and the seeds that miss it.
 WORST_NEIGHBOUR = 0.75
 MISSED_NEIGHBOUR = {2, 6, 10, 12, 13, 19}
+# Seeds in which it is less than LEAST_NEIGHBOUR, too.
+LEAST_NEIGHBOUR = 0.6
+MISSED_LEAST = {13}
 
 
 def examples(usual: int) -> settings:
@@ -364,7 +367,7 @@ def test_protected_neighbour(seed: int) -> None:
         s.add("promise", cgroup=number + 1, volume=number, writes=1, floor=floor * MB)
     result = s.run()
     worst = min(result.worst(number, SETTLED_S) for number in range(3))
-    assert worst >= 0.5
+    assert (worst >= LEAST_NEIGHBOUR) == (seed not in MISSED_LEAST), worst
     assert (worst >= WORST_NEIGHBOUR) == (seed not in MISSED_NEIGHBOUR), worst
 
 

@@ -43,25 +43,30 @@ def beside_others(
 
 
 @pytest.mark.parametrize(
-    ("unit", "bulk", "floor", "least"),
+    ("unit", "bulk", "floor", "missed"),
     [
-        (SYNC, SCAN, 40, 0.9),
-        (SYNC, WRITES, 40, 0.9),
-        (RESTS, SCAN, 10, 0.9),
-        (RESTS, WRITES, 40, 0.9),
-        # Nothing is reserved for it, and each of its requests waits for 16 ms.
-        (RARE, SCAN, 80, 0.85),
+        (SYNC, SCAN, 40, False),
+        (SYNC, WRITES, 40, False),
+        (RESTS, SCAN, 10, False),
+        (RESTS, WRITES, 40, False),
+        # Nothing is reserved for it, and each of its requests waits for 16 ms: it has 0.86.
+        (RARE, SCAN, 80, True),
     ],
     ids=["sync-scan", "sync-writes", "rests-scan", "rests-writes", "rare-scan"],
 )
 def test_floor_above_the_demand(
-    unit: dict[str, int], bulk: dict[str, int], floor: int, least: float
+    unit: dict[str, int], bulk: dict[str, int], floor: int, missed: bool
 ) -> None:
     """The unit is served as fast as it can, and the others lose little by it."""
     s = beside_others(floor * MB, unit, bulk)
     result = s.run()
-    for client, part in ((UNIT, least), (NEIGHBOUR, 0.9)):
-        assert result.mean(result.clients[client], RELEASED_S) > part * s.alone(client)
+    unit_part, neighbour_part = (
+        result.mean(result.clients[client], RELEASED_S) / s.alone(client)
+        for client in (UNIT, NEIGHBOUR)
+    )
+    assert neighbour_part > 0.9
+    assert unit_part > 0.85
+    assert (unit_part > 0.9) != missed
     assert result.promises[0]["reserve"][-1] < 0.03
     assert result.promises[0]["weight"][0][-1] < 1000
 
