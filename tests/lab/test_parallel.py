@@ -14,7 +14,7 @@ from lab import parallel
 TESTS = Path(__file__).resolve().parents[1]
 
 INTERRUPTED = """
-import signal, sys, threading
+import signal, sys, threading, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from lab import namespace, parallel
@@ -25,8 +25,9 @@ def task(name):
     namespace.run(["sh", "-c", f"echo $$ >{{folder}}/{{name}}.pid; sleep 600"], name, folder / name)
     namespace.run(["touch", str(folder / "second")], name, folder / name)
 def soon():
-    while len(list(folder.glob("*.pid"))) < 2:
-        pass
+    # The shell creates a file before it writes to it.
+    while sum(pid.stat().st_size > 0 for pid in folder.glob("*.pid")) < 2:
+        time.sleep(0.01)
     signal.raise_signal(signal.SIGINT)
 threading.Thread(target=soon, daemon=True).start()
 parallel.at_once([lambda: task("a"), lambda: task("b")])
