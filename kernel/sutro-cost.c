@@ -179,6 +179,14 @@ static bool sutro_cost_class_is_open(const struct sutro_device *device,
  * unmeasured cost may be too high, so at least half of the time of such a request counts as
  * latency.
  *
+ * While others are there, a request of a known cost takes that, the latency and more: it shows that
+ * the latency is no longer.  An eighth of its cost is allowed for the error of that.
+ *
+ *	A drive of 50 MB/s, 8 channels of 0.35 ms.  Before any cost is known, a write of 512 KiB
+ *	takes 45 ms, and the latency is taken for 22.  Then 60 ms of work are in flight, so that
+ *	no request meets few others again.  Reads of 32 KiB cost 0.64 ms.  One that takes 15 ms
+ *	shows that the latency is less, so less is in flight, and others take a shorter time.
+ *
  * A write that a cache takes has a latency of its own, which shows nothing of the channels behind
  * the cache.  While only that is known, a large request adds nothing: most of its time is a
  * transfer.
@@ -197,11 +205,16 @@ static void sutro_latency_learn(struct sutro_device *device,
 	if (!*mean_ns && device->cache_latency_ns &&
 	    sample->bytes >= SUTRO_LINEAR_BYTES)
 		return;
+	if (!sample->shallow) {
+		if (!known || !*mean_ns)
+			return;
+		latency_ns += cost_ns / 8;
+	}
 	latency_ns = max(latency_ns, 1ULL);
 	delta = latency_ns - *mean_ns;
 	if (!*mean_ns || delta < 0)
 		*mean_ns = latency_ns;
-	else
+	else if (sample->shallow)
 		*mean_ns += delta >> SUTRO_LATENCY_SHIFT;
 }
 
@@ -416,8 +429,8 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	u64 latency_ns = sample->now_ns - sample->start_ns;
 
 	/* Most of an amplified cost comes after the write has completed. */
-	if (sample->shallow && !(device->amplification.times &&
-				 sutro_cost_op(sample->class) == SUTRO_WRITE))
+	if (!(device->amplification.times &&
+	      sutro_cost_op(sample->class) == SUTRO_WRITE))
 		sutro_latency_learn(device, sample,
 				    cost_ns16 >> SUTRO_NS16_SHIFT, latency_ns);
 	/* A write past the cache takes long without any others. */

@@ -22,7 +22,7 @@
 #define SUTRO_PROBE_SPARE_MOST 32U
 /* The shortest pause between two probes of a class. */
 #define SUTRO_PROBE_INTERVAL_MIN_NS (125 * 1000 * 1000ULL)
-/* A class with this many requests is active, even if none of them waits. */
+/* A class with this many requests may be in use, even if none of them waits. */
 #define SUTRO_PROBE_BUSY 8
 /* The whole device, of which a peer has its share. */
 #define SUTRO_PROBE_WHOLE 0x100000U

@@ -8,7 +8,6 @@
 #include "../sutro-probe.h"
 #include "sutro_test.h"
 
-#define MS (1000 * 1000ULL)
 #define SEC (1000 * MS)
 #define LARGE sutro_cost_class(SUTRO_READ, 131072)
 #define LARGER sutro_cost_class(SUTRO_READ, 262144)
@@ -107,10 +106,38 @@ static void sutro_test_depth(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->probe.depth_ns, 0);
 }
 
+/*
+ * A group reads LARGE, and @nr requests of WRITE are sent besides @others: does the class count as
+ * one in use, so that LARGE is to be measured?
+ */
+static bool is_in_use(struct kunit *test, u32 nr, u32 others)
+{
+	struct due_test *t = due_test_new(test);
+
+	sutro_probe_due(&t->probe, &t->device, SEC);
+	sutro_probe_join(&t->probe, &t->peers[0], LARGE);
+	while (nr--)
+		sutro_probe_sent(&t->probe, WRITE);
+	while (others--)
+		sutro_probe_sent(&t->probe, LARGE);
+	return sutro_probe_due(&t->probe, &t->device, SEC + 100 * MS) >= 0;
+}
+
+/* Some requests are merged by chance: they are no second class.  Many are, or a large part. */
+static void sutro_test_in_use(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, is_in_use(test, 0, 10));
+	KUNIT_EXPECT_FALSE(test, is_in_use(test, 7, 10));
+	KUNIT_EXPECT_TRUE(test, is_in_use(test, 8, 10));
+	KUNIT_EXPECT_FALSE(test, is_in_use(test, 30, 7000));
+	KUNIT_EXPECT_TRUE(test, is_in_use(test, 64, 7000));
+}
+
 static struct kunit_case sutro_due_test_cases[] = {
 	KUNIT_CASE(sutro_test_groups_of_one_class),
 	KUNIT_CASE(sutro_test_guesses_first),
 	KUNIT_CASE(sutro_test_depth),
+	KUNIT_CASE(sutro_test_in_use),
 	{}
 };
 

@@ -118,6 +118,25 @@ static void sutro_test_early_in_gaps(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, more[1], more[0] / 2);
 }
 
+/* The only request of another group waits for those of a protected group, but not long. */
+static void sutro_test_light_request(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+
+	t->core.protect.by_share = true;
+	arrive(t, &t->e, 1);
+	t->e.cheap = true;
+	KUNIT_EXPECT_NULL(test, sutro_starved_next(&t->core, t->now_ns));
+	t->now_ns += 17 * MS;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_starved_next(&t->core, t->now_ns),
+			    &t->e);
+	t->core.protect.in_flight = 1;
+	KUNIT_EXPECT_NULL(test, sutro_starved_next(&t->core, t->now_ns));
+	t->now_ns += 4 * MS;
+	KUNIT_EXPECT_PTR_EQ(test, sutro_starved_next(&t->core, t->now_ns),
+			    &t->e);
+}
+
 /* A group that comes back at once or after GAP_NS is waited for, and then others are served. */
 static void sutro_test_gap_begins_later(struct kunit *test)
 {
@@ -221,6 +240,7 @@ static struct kunit_case sutro_gap_test_cases[] = {
 	KUNIT_CASE(sutro_test_no_gap),
 	KUNIT_CASE(sutro_test_late_in_gaps),
 	KUNIT_CASE(sutro_test_early_in_gaps),
+	KUNIT_CASE(sutro_test_light_request),
 	KUNIT_CASE(sutro_test_gap_begins_later),
 	KUNIT_CASE(sutro_test_late_beside_sensitive),
 	KUNIT_CASE(sutro_test_cached_in_gaps),

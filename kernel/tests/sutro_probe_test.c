@@ -537,6 +537,14 @@ static void sutro_test_guests(struct kunit *test)
 	peer.class = t->probe.class;
 	KUNIT_EXPECT_FALSE(test,
 			   sutro_probe_admits(&t->probe, &t->device, &peer, 1));
+	/* Large requests of an unknown cost would spoil the result, but not of a known one. */
+	peer.class = sutro_cost_class(SUTRO_READ, 131072);
+	KUNIT_EXPECT_FALSE(test,
+			   sutro_probe_admits(&t->probe, &t->device, &peer, 1));
+	sutro_cost_measured(&t->device, peer.class, 100000 << SUTRO_NS16_SHIFT,
+			    0);
+	KUNIT_EXPECT_TRUE(test,
+			  sutro_probe_admits(&t->probe, &t->device, &peer, 1));
 }
 
 /* The probe of a device that takes 24 requests ends after a multiple of these, not after 256. */
