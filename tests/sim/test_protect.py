@@ -53,7 +53,6 @@ MISSED = {
     *(f"hdd-think-100ms-{other}-200:100" for other in OTHERS),
     "ssd-sync-4k-x8-one-pauses-200:100",
     *(f"ssd-cache-sync-4k-x8-one-write-{rank}" for rank in RANKS[:2]),
-    "nvme-sync-4k-x8-one-pauses-200:100",
     "nvme-oltp-8-discards-200:100",
     "ssd-fast-bursts-one-read-200:100",
     *(f"{disk}-scan-deep-1000:100" for disk in ("ssd", "ssd-cache")),
