@@ -8,13 +8,12 @@
  * merged by chance.  So it is if the last one had 64, or if a 32nd of its time went to them:
  * requests in order wait as one large one, and none waits while that is at the device.
  *
- *	Two groups read 16 KiB at random, 7000 times in a quarter of a second.  Thirty times, two
- *	are merged.  A probe of each size would have nothing to compare.  Beside writes of 1 MiB,
+ *	Two groups read 16 KiB at random, 7000 times in a quarter of a second.  If two are merged
+ *	thirty times, a probe of each size would have nothing to compare.  Beside writes of 1 MiB,
  *	15 reads of 4 KiB in that time are a fifth of all requests: both are measured.
  *
- * Classes that were
- * never measured come first, the cheapest of them first: its probe is short.  The pause between
- * two probes of a class is doubled, up to 4 s, when the result was within 6 % of the expectation,
+ * Classes that were never measured come first, the cheapest of them first: its probe is short.
+ * The pause between two probes of a class is doubled, up to 4 s, when the result was within 6 % of the expectation,
  * and halved, down to 125 ms, when it was not.  Between any two probes of known classes at least
  * 49 times the length of the last one passes, so that they take 2 % of the time; 9 times when
  * there is but one result yet, once when there is none, unless a probe of the class has

@@ -518,33 +518,31 @@ static void sutro_test_dry(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->probe.limit, DEPTH);
 }
 
-/* Groups with few requests are let through, but not with those of the probed class. */
+/* Is a group with one request, of a class, let through? */
+static bool admits(const struct probe_test *t, unsigned int class)
+{
+	const struct sutro_peer peer = { .class = class };
+
+	return sutro_probe_admits(&t->probe, &t->device, &peer, 1);
+}
+
+/* They are not, with those of the probed class, or with large ones of an unknown cost. */
 static void sutro_test_guests(struct kunit *test)
 {
 	struct probe_test *t = probe_test_new(test, 100000, 100000);
-	struct sutro_peer peer;
+	unsigned int large = sutro_cost_class(SUTRO_READ, 131072);
 
-	sutro_peer_init(&peer);
 	set_waiting(t, A, DEPTH);
 	set_waiting(t, B, DEPTH);
 	while (!t->probe.active) {
 		dispatch(t);
 		complete_one(t);
 	}
-	peer.class = sutro_cost_class(SUTRO_READ, 8192);
-	KUNIT_EXPECT_TRUE(test,
-			  sutro_probe_admits(&t->probe, &t->device, &peer, 1));
-	peer.class = t->probe.class;
-	KUNIT_EXPECT_FALSE(test,
-			   sutro_probe_admits(&t->probe, &t->device, &peer, 1));
-	/* Large requests of an unknown cost would spoil the result, but not of a known one. */
-	peer.class = sutro_cost_class(SUTRO_READ, 131072);
-	KUNIT_EXPECT_FALSE(test,
-			   sutro_probe_admits(&t->probe, &t->device, &peer, 1));
-	sutro_cost_measured(&t->device, peer.class, 100000 << SUTRO_NS16_SHIFT,
-			    0);
-	KUNIT_EXPECT_TRUE(test,
-			  sutro_probe_admits(&t->probe, &t->device, &peer, 1));
+	KUNIT_EXPECT_TRUE(test, admits(t, sutro_cost_class(SUTRO_READ, 8192)));
+	KUNIT_EXPECT_FALSE(test, admits(t, t->probe.class));
+	KUNIT_EXPECT_FALSE(test, admits(t, large));
+	sutro_cost_measured(&t->device, large, 100000 << SUTRO_NS16_SHIFT, 0);
+	KUNIT_EXPECT_TRUE(test, admits(t, large));
 }
 
 /* The probe of a device that takes 24 requests ends after a multiple of these, not after 256. */

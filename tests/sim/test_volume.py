@@ -168,8 +168,6 @@ def test_stripe_of_hdd(seed: int) -> None:
 
 # Of the rate of the others, a part that they have beside a group with requests at one disk only.
 KEPT = 0.8
-
-
 PAIRS = {
     "sync": (SYNC, thinks(5)),
     "1 and 20 ms": (thinks(1), thinks(20)),
