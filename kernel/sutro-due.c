@@ -13,15 +13,15 @@
  *	15 reads of 4 KiB in that time are a fifth of all requests: both are measured.
  *
  * Classes that were never measured come first, the cheapest of them first: its probe is short.
- * The pause between two probes of a class is doubled, up to 4 s, when the result was within 6 % of the expectation,
- * and halved, down to 125 ms, when it was not.  Between any two probes of known classes at least
- * 49 times the length of the last one passes, so that they take 2 % of the time; 9 times when
- * there is but one result yet, once when there is none, unless a probe of the class has
- * failed.  While groups are protected (sutro-protect.c), 256 times the length of the last probe
- * passes, for it disturbs them, and none takes longer than 50 ms.  A guess of a cost disturbs
- * more: before the first probe of a class, 32 times the length passes, unless time is reserved
- * (sutro-reserve.c).  A class that has not enough requests is given up for 125 ms, then twice
- * that, and so on.
+ * The pause between two probes of a class is doubled, up to 4 s, when the result was within 6 % of
+ * the expectation, and halved, down to 125 ms, when it was not.  Between any two probes of known
+ * classes at least 49 times the length of the last one passes, so that they take 2 % of the time;
+ * 9 times when there is but one result yet, once when there is none, unless a probe of the class
+ * has failed.  While groups are protected (sutro-protect.c), 256 times the length of the last
+ * probe passes, for it disturbs them, and none takes longer than 50 ms.  A guess of a cost
+ * disturbs more: before the first probe of a class, 32 times the length passes, unless time is
+ * reserved (sutro-reserve.c).  A class that has not enough requests is given up for 125 ms, then
+ * twice that, and so on.
  *
  * Large requests take long to measure, and a group of little weight pays for some seconds for
  * those that it gives.  Once one large class of a direction is known, the cost of the others
