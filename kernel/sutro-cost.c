@@ -114,17 +114,14 @@ void sutro_device_init(struct sutro_device *device, bool rotational)
 	device->rotational = rotational;
 }
 
-/* A mean of the costs of a group's requests. */
-static void sutro_gap_learn(u64 *mean, u64 cost_ns)
+/* The cost of a class as a mean of samples; the newest one counts for 1 / 2^@shift. */
+static void sutro_cost_learn(struct sutro_costs *costs, unsigned int class,
+			     u64 sample_ns16, unsigned int shift)
 {
-	s64 delta;
+	s64 mean = costs->ns16[class] ?: sample_ns16;
+	s64 delta = (s64)sample_ns16 - mean;
 
-	if (*mean) {
-		delta = (s64)(cost_ns << SUTRO_NS16_SHIFT) - (s64)*mean;
-		*mean = max_t(s64, *mean + (delta >> SUTRO_GAP_SHIFT), 1);
-	} else {
-		*mean = max(cost_ns << SUTRO_NS16_SHIFT, 1ULL);
-	}
+	sutro_cost_set(costs, class, max_t(s64, mean + (delta >> shift), 1));
 }
 
 static u64 sutro_gap_complete(struct sutro_device *device,
@@ -148,7 +145,8 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 	device->last_completion_ns =
 		max(device->last_completion_ns, sample->now_ns);
 	if (group)
-		sutro_gap_learn(&group->ns16[sample->class], cost_ns);
+		sutro_cost_learn(group, sample->class,
+				 cost_ns << SUTRO_NS16_SHIFT, SUTRO_GAP_SHIFT);
 	return sutro_destage_credit(advance, cost_ns);
 }
 
@@ -230,12 +228,6 @@ static u64 sutro_window_open_ns16(const struct sutro_device *device)
 			sum += device->window.units_of[i] *
 			       sutro_cost_ns16(&device->costs, false, i);
 	return sum >> SUTRO_UNIT_SHIFT;
-}
-
-static void sutro_cost_set(struct sutro_costs *costs, unsigned int class,
-			   u64 ns16)
-{
-	costs->ns16[class] = max(ns16, 1ULL);
 }
 
 /**
@@ -403,18 +395,13 @@ static u64 sutro_other_ns16(struct sutro_device *device,
 			    const struct sutro_sample *sample)
 {
 	unsigned int write = sutro_cost_class(SUTRO_WRITE, sample->bytes);
-	u64 *mean = &device->costs.ns16[sample->class];
 	u64 took_ns = sample->now_ns - sample->start_ns;
 	u64 cost_ns16 = min(took_ns, SUTRO_COST_MAX_NS) << SUTRO_NS16_SHIFT;
-	s64 delta;
 
 	cost_ns16 = min(cost_ns16,
 			sutro_request_ns16(device, write, sample->bytes));
-	delta = cost_ns16 - *mean;
-	if (*mean)
-		*mean = max_t(s64, *mean + (delta >> SUTRO_OTHER_SHIFT), 1);
-	else
-		*mean = max(cost_ns16, 1ULL);
+	sutro_cost_learn(&device->costs, sample->class, cost_ns16,
+			 SUTRO_OTHER_SHIFT);
 	return cost_ns16;
 }
 

@@ -58,6 +58,7 @@ enum sutro_op {
 /**
  * struct sutro_costs - cost of a request by class
  * @ns16:	in 1/16 ns, 0 = not known yet; that of SUTRO_OTHER is a mean over all sizes
+ * @known:	a bit for each class whose cost is not 0
  * @measured:	a bit for each class that a probe has measured
  * @bounded:	of these, those that did not saturate the device and do not follow from the bytes of
  *		others: windows scale them
@@ -65,6 +66,7 @@ enum sutro_op {
  */
 struct sutro_costs {
 	u64 ns16[SUTRO_CLASSES];
+	u32 known;
 	u32 measured;
 	u32 bounded;
 	struct sutro_advance advance;
@@ -259,6 +261,19 @@ void sutro_cost_flush_begin(struct sutro_device *device);
 void sutro_cost_flush_cancel(struct sutro_device *device);
 u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
+/**
+ * sutro_cost_set - set the cost of a class
+ * @costs:	the table
+ * @class:	from sutro_cost_class()
+ * @ns16:	in 1/16 ns
+ */
+static inline void sutro_cost_set(struct sutro_costs *costs, unsigned int class,
+				  u64 ns16)
+{
+	costs->ns16[class] = max(ns16, 1ULL);
+	costs->known |= BIT(class);
+}
+
 bool sutro_cost_is_by_bytes(const struct sutro_costs *costs,
 			    unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,

@@ -24,6 +24,8 @@
  *	8 channels of 0.54 ms, a bus of 135 MB/s: 16 KiB cost 119 us, 4 KiB half of that, 59 us,
  *	instead of 68.  By bytes, 30 us, a group with 4 KiB would have twice its share.
  */
+#include <linux/bitops.h>
+
 #include "sutro-cost.h"
 
 /* Flash is written in pages of 16 KiB. */
@@ -57,34 +59,21 @@ static u64 sutro_nearest_ns16(const struct sutro_costs *costs, bool rotational,
 			      u32 known, int op, int size)
 {
 	const u64 *ns16 = &costs->ns16[op * SUTRO_SIZES];
-	int below = size, above = size;
+	u32 of_kind = known >> (op * SUTRO_SIZES);
+	u32 below = of_kind & GENMASK(size, 0);
+	u32 above = of_kind & GENMASK(SUTRO_SIZES - 1, size);
+	u64 below_ns16 = 0, above_ns16;
 
-	known >>= op * SUTRO_SIZES;
-	while (below >= 0 && !(known & BIT(below)))
-		below--;
-	while (above < SUTRO_SIZES && !(known & BIT(above)))
-		above++;
-	if (below >= 0 && above < SUTRO_SIZES)
-		return min(sutro_larger_ns16(rotational, ns16[below], below,
-					     size),
-			   ns16[above]);
-	if (below >= 0)
-		return sutro_larger_ns16(rotational, ns16[below], below, size);
-	if (above >= SUTRO_SIZES)
-		return 0;
-	return rotational ? ns16[above]
-			  : max(ns16[above] >> (above - size), 1ULL);
-}
-
-/* Classes for which there is any cost. */
-static u32 sutro_known(const struct sutro_costs *costs)
-{
-	u32 known = 0;
-	int i;
-
-	for (i = 0; i < SUTRO_CLASSES; i++)
-		known |= costs->ns16[i] ? BIT(i) : 0;
-	return known;
+	if (below)
+		below_ns16 = sutro_larger_ns16(rotational, ns16[__fls(below)],
+					       __fls(below), size);
+	if (!above)
+		return below_ns16;
+	above_ns16 = ns16[__ffs(above)];
+	if (below)
+		return min(below_ns16, above_ns16);
+	return rotational ? above_ns16
+			  : max(above_ns16 >> (__ffs(above) - size), 1ULL);
 }
 
 /* The part of a larger request's cost that a smaller one has, by their sizes. */
@@ -112,16 +101,19 @@ static u64 sutro_part_ns16(u64 ns16, bool write, unsigned int smaller,
 u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
 {
 	u32 closed = costs->measured & ~costs->bounded;
-	unsigned int op, size = class % SUTRO_SIZES, larger, of;
+	unsigned int op, size = class % SUTRO_SIZES, larger;
 	bool write = sutro_cost_op(class) == SUTRO_WRITE;
+	u32 found;
 
-	for (op = class / SUTRO_SIZES; op <= SUTRO_WRITE; op++)
-		for (larger = size; larger < SUTRO_SIZES; larger++) {
-			of = op * SUTRO_SIZES + larger;
-			if (closed & BIT(of))
-				return sutro_part_ns16(costs->ns16[of], write,
-						       size, larger);
-		}
+	for (op = class / SUTRO_SIZES; op <= SUTRO_WRITE; op++) {
+		found = closed >> (op * SUTRO_SIZES) &
+			GENMASK(SUTRO_SIZES - 1, size);
+		if (!found)
+			continue;
+		larger = __ffs(found);
+		return sutro_part_ns16(costs->ns16[op * SUTRO_SIZES + larger],
+				       write, size, larger);
+	}
 	return 0;
 }
 
@@ -159,18 +151,21 @@ static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
 {
 	int op = class / SUTRO_SIZES, size = class % SUTRO_SIZES;
 	int first = op == SUTRO_OTHER ? SUTRO_WRITE : SUTRO_READ;
-	u32 known = costs->measured;
+	u32 known = costs->known;
 	u64 ns16 = costs->ns16[class], limit_ns16;
 
-	if (known)
-		ns16 = sutro_nearest_ns16(costs, rotational, known, op, size)
+	/* So it is while all requests are of one class. */
+	if (!known)
+		return sutro_prior_ns16(rotational, class);
+	if (costs->measured)
+		ns16 = sutro_nearest_ns16(costs, rotational, costs->measured,
+					  op, size)
 			       ?: ns16;
 	limit_ns16 = rotational ? 0 : sutro_by_bytes_ns16(costs, class);
 	if (limit_ns16 && (!ns16 || ns16 > limit_ns16))
 		ns16 = limit_ns16;
 	if (ns16)
 		return ns16;
-	known = sutro_known(costs);
 	ns16 = sutro_nearest_ns16(costs, rotational, known, op, size);
 	if (!ns16)
 		ns16 = sutro_nearest_ns16(costs, rotational, known, first,

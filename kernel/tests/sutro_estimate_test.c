@@ -65,7 +65,7 @@ static void estimates_grow(struct kunit *test, struct sutro_device *device,
 	prior_ns = sutro_cost_estimate(device, costs, last, class_bytes(last));
 	KUNIT_EXPECT_GT(test, prior_ns, 0);
 	KUNIT_EXPECT_LT(test, prior_ns, 100 * MS);
-	costs->ns16[known] = ns16;
+	sutro_cost_set(costs, known, ns16);
 	for (i = first; i <= last; i++) {
 		last_ns = ns;
 		ns = sutro_cost_estimate(device, costs, i, class_bytes(i));

@@ -4,5 +4,7 @@
 
 #define BIT(nr) (1UL << (nr))
 #define BIT_ULL(nr) (1ULL << (nr))
+/* The bits from @low to @high. */
+#define GENMASK(high, low) ((~0UL >> (63 - (high))) & (~0UL << (low)))
 
 #endif /* SIM_LINUX_BITS_H */
