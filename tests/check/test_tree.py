@@ -134,3 +134,12 @@ def test_kunit_suites_run_everywhere() -> None:
     assert names
     assert set(re.findall(r"(\w+)_test\.o", in_kernel)) == suites
     assert {f"sutro_{name}" for name in re.findall(r"\w+", names[1])} == suites
+
+
+def test_every_file_of_the_simulation_runs() -> None:
+    """Each file with tests is named where meson's tests are listed."""
+    build = (TOP / "tests/sim/meson.build").read_text()
+    listed = re.search(r"^foreach name, long : \{(.*?)^\}", build, re.MULTILINE | re.DOTALL)
+    assert listed
+    files = {path.stem.removeprefix("test_") for path in TOP.glob("tests/sim/test_*.py")}
+    assert set(re.findall(r"^  '(\w+)'", listed[1], re.MULTILINE)) == files

@@ -279,6 +279,14 @@ def _tools(cache: Cache, recipe: Recipe, kind: str, *options: str) -> Path:
     return cache.artefact(kind, key, f"{kind}: from the Python package index", build)
 
 
+def compilations(cache: Cache, root: Root, log: Path) -> dict[str, Path]:
+    """Binds of `as_builder` for a recipe that compiles with ccache: its folder is /ccache."""
+    folder = cache.root / "ccache"
+    folder.mkdir(exist_ok=True)
+    root.run(["chown", "builder:builder", "/ccache"], "ccache", log, binds={"/ccache": folder})
+    return {"/ccache": folder}
+
+
 def as_builder(
     root: Root,
     script: str,

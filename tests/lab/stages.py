@@ -255,7 +255,8 @@ def with_page(one: Stage) -> Stage:
 def page(cache: Cache, source: Path) -> Results:
     """The page of Cockpit in a browser, with a daemon on a fake machine."""
     work, log = _work(cache, source, "page-host")
-    root, binds = bootstrapped(cache, page_recipe()), {"/opt/tools": products.page_tools(cache)}
+    root, tools = bootstrapped(cache, page_recipe()), products.page_tools(cache)
+    binds = {"/opt/tools": tools} | products.compilations(cache, root, log)
     status = products.as_builder(root, "page", work, log, binds=binds, check=False)
     return _without_work(work, junit.read_stage(work / "page.xml", status, log))
 
@@ -271,7 +272,16 @@ def distributions(cache: Cache, source: Path) -> Results:
 def _tested(cache: Cache, source: Path, name: str, *suites: str, setup: str = "") -> Results:
     work, log = _work(cache, source, name)
     root, env = build_root(cache), {"MESON_SETUP": setup}
-    status = products.as_builder(root, "test", work, log, arguments=suites, env=env, check=False)
+    status = products.as_builder(
+        root,
+        "test",
+        work,
+        log,
+        arguments=suites,
+        binds=products.compilations(cache, root, log),
+        env=env,
+        check=False,
+    )
     return _without_work(work, junit.read_meson(work / "build", status, log))
 
 

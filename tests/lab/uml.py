@@ -30,7 +30,7 @@ from . import namespace
 from .cache import Cache, digest_files
 from .image import image_root
 from .namespace import remove_tree
-from .products import as_builder, copied, source_files
+from .products import as_builder, compilations, copied, source_files
 from .progress import LabError
 from .roots import KERNEL, RECIPES, Root, build_recipe, build_root
 
@@ -138,12 +138,9 @@ def _make(
     configs: tuple[str, ...] = (),
 ) -> Path:
     """Run recipes/SCRIPT VERSION CONFIG... in the build root of that kernel; its log."""
-    ccache = cache.root / "ccache"
-    ccache.mkdir(exist_ok=True)
     root = build_root(cache, version)
     log = cache.run_dir / f"{script}-{flavour}.log"
-    root.run(["chown", "builder:builder", "/ccache"], "ccache", log, binds={"/ccache": ccache})
-    binds = {"/mnt/uml": source / "tests/uml", "/ccache": ccache} | binds
+    binds = {"/mnt/uml": source / "tests/uml"} | compilations(cache, root, log) | binds
     env = {"ARCH": "x86_64" if flavour == PC else "um"}
     words = (version, *configs)
     as_builder(root, script, work, log, arguments=words, binds=binds, env=env)

@@ -16,3 +16,8 @@ def build_tree(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def version(build_tree: Path) -> str:
     return version_of(build_tree)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The mark of tests that build a module by DKMS, or unpack a whole linux-source."""
+    config.addinivalue_line("markers", "long: runs in the stage long of ./lab test")

@@ -127,6 +127,7 @@ def other_source(build_tree: Path, version: str, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_held_back_source_skips_the_new_kernel_and_keeps_the_old_module(
     dkms: Dkms, build_tree: Path, version: str, other_source: Path
 ) -> None:
@@ -153,6 +154,7 @@ def test_held_back_source_skips_the_new_kernel_and_keeps_the_old_module(
     assert list((dkms.folder / "modules" / version).rglob("sutro.ko*"))
 
 
+@pytest.mark.long
 def test_drivers_of_another_update_are_skipped(dkms: Dkms, build_tree: Path, version: str) -> None:
     """linux-source is that of the kernel to the last number, or the drivers stay stock."""
     dkms.add("sutro-stacking")
@@ -201,6 +203,7 @@ def test_versions_that_only_look_like_a_series_are_not_supported(dkms: Dkms) -> 
         assert f"sutro: kernel {version} is not supported: " in dkms.autoinstall(version)
 
 
+@pytest.mark.long
 def test_module_that_does_not_compile_is_skipped(tmp_path: Path, packaged: Path) -> None:
     """An update may change what no proof covers; that must not end the installation of a kernel."""
     for name in ("dkms", "modules", "src"):

@@ -7,6 +7,7 @@ stages stacking* have drivers that passed.
 """
 
 import re
+import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -19,12 +20,11 @@ PATCHES = KERNEL / "patches"
 take = partial(taken, STACKING / "driver-source.sh")
 
 
-@pytest.fixture
-def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
-    """A build tree that has drivers/md itself, as that of a kernel one built oneself has."""
+@pytest.fixture(scope="module")
+def drivers(version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drivers of a kernel's source."""
     series = series_of(version)
-    tree = tmp_path / "tree"
-    tree.mkdir()
+    tree = tmp_path_factory.mktemp("drivers")
     subprocess.run(
         ["tar", "-xaf", SOURCES / f"linux-source-{series}.tar.xz", "-C", tree,
          "--strip-components=1", f"linux-source-{series}/drivers/md",
@@ -35,6 +35,12 @@ def own_tree(build_tree: Path, version: str, tmp_path: Path) -> Path:
         check=True,
     )  # fmt: skip
     return tree
+
+
+@pytest.fixture
+def own_tree(drivers: Path, tmp_path: Path) -> Path:
+    """A build tree that has drivers/md itself, as that of a kernel one built oneself has."""
+    return shutil.copytree(drivers, tmp_path / "tree")
 
 
 def test_every_series_has_patches() -> None:
@@ -78,6 +84,7 @@ def test_other_drivers_are_refused(own_tree: Path, version: str, tmp_path: Path)
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_source_of_another_update_is_refused(
     build_tree: Path, version: str, tmp_path: Path
 ) -> None:
@@ -92,6 +99,7 @@ def test_source_of_another_update_is_refused(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.long
 def test_drivers_without_a_stock_module_are_refused(
     build_tree: Path, version: str, tmp_path: Path
 ) -> None:

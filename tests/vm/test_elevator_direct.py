@@ -116,7 +116,7 @@ def counts_all(group: Group, disk: NullBlk, reads: int) -> bool:
 @pytest.mark.first
 def test_requests_are_accounted(group: Group, instant_disk: NullBlk) -> None:
     """All reads are in io.sutro.stat, those past the elevator, too, with device time."""
-    keys = {"runtime": 4, "output-format": "json"}
+    keys = {"runtime": 2, "output-format": "json"}
     job = group.run(load(instant_disk, **keys))
     wait_for(partial(is_direct, instant_disk), "direct mode")
     reads = int(fio_report(ended(job))["read"]["total_ios"])
@@ -128,7 +128,6 @@ def test_requests_are_accounted(group: Group, instant_disk: NullBlk) -> None:
     assert is_direct(instant_disk, "0")
 
 
-@pytest.mark.first
 def test_equal_groups_share_it(tree: Subtree, instant_disk: NullBlk) -> None:
     """All reads of both are in io.sutro.stat, and each group has its own."""
     keys = {"runtime": 4, "output-format": "json"}
@@ -225,7 +224,7 @@ def test_unlike_work_is_accounted(tree: Subtree, instant_disk: NullBlk) -> None:
     """
     disk = instant_disk
     before = completed(disk)
-    end = {"runtime": 4, "output-format": "json"}
+    end = {"runtime": 2, "output-format": "json"}
     half = {"size": "400m", "offset": "500m"}
     commands = {
         "large": fio(disk.node, "randread", "64k", 8, **end),

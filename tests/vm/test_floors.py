@@ -155,7 +155,6 @@ def test_systemd(crowd: Crowd, verb: str) -> None:
     assert crowd.reported() == [("held", "")]
 
 
-@pytest.mark.first
 def test_dozens(crowd: Crowd) -> None:
     """Units and slices come and go by the dozen, the floor holds."""
     crowd.held()
