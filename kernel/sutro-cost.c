@@ -100,8 +100,7 @@
 #define SUTRO_WINDOW_SLOWEST_NS (400 * 1000 * 1000ULL)
 
 /* Weight of the newest sample in a mean: 1 / 16. */
-#define SUTRO_GAP_SHIFT 4
-#define SUTRO_OTHER_SHIFT 4
+#define SUTRO_LEARN_SHIFT 4
 #define SUTRO_LATENCY_SHIFT 6
 
 /**
@@ -114,14 +113,15 @@ void sutro_device_init(struct sutro_device *device, bool rotational)
 	device->rotational = rotational;
 }
 
-/* The cost of a class as a mean of samples; the newest one counts for 1 / 2^@shift. */
+/* The cost of a class as a mean of samples. */
 static void sutro_cost_learn(struct sutro_costs *costs, unsigned int class,
-			     u64 sample_ns16, unsigned int shift)
+			     u64 sample_ns16)
 {
 	s64 mean = costs->ns16[class] ?: sample_ns16;
 	s64 delta = (s64)sample_ns16 - mean;
 
-	sutro_cost_set(costs, class, max_t(s64, mean + (delta >> shift), 1));
+	sutro_cost_set(costs, class,
+		       max_t(s64, mean + (delta >> SUTRO_LEARN_SHIFT), 1));
 }
 
 static u64 sutro_gap_complete(struct sutro_device *device,
@@ -146,7 +146,7 @@ static u64 sutro_gap_complete(struct sutro_device *device,
 		max(device->last_completion_ns, sample->now_ns);
 	if (group)
 		sutro_cost_learn(group, sample->class,
-				 cost_ns << SUTRO_NS16_SHIFT, SUTRO_GAP_SHIFT);
+				 cost_ns << SUTRO_NS16_SHIFT);
 	return sutro_destage_credit(advance, cost_ns);
 }
 
@@ -400,8 +400,7 @@ static u64 sutro_other_ns16(struct sutro_device *device,
 
 	cost_ns16 = min(cost_ns16,
 			sutro_request_ns16(device, write, sample->bytes));
-	sutro_cost_learn(&device->costs, sample->class, cost_ns16,
-			 SUTRO_OTHER_SHIFT);
+	sutro_cost_learn(&device->costs, sample->class, cost_ns16);
 	return cost_ns16;
 }
 

@@ -253,6 +253,23 @@ static struct load *load_beside(struct kunit *test)
 	return load;
 }
 
+/* A commit whose data wait for a flush is not beside e: they must not wait for it. */
+static void sutro_test_data_of_a_commit(struct kunit *test)
+{
+	struct load *load = load_beside(test);
+	struct sutro_core *core = &load->t->core;
+
+	core->protect.other_ns = LARGE_NS;
+	core->tunables.depth_ns = SECOND_NS;
+	KUNIT_EXPECT_PTR_EQ(test, send(load->t, LARGE_NS), load->many);
+	KUNIT_EXPECT_EQ(test, next_verdict(load->t), SUTRO_WAIT);
+	core->commits = 2;
+	core->flush_data = 1;
+	KUNIT_EXPECT_EQ(test, next_verdict(load->t), SUTRO_SERVE);
+	core->commits = 0;
+	core->flush_data = 0;
+}
+
 /* Nor does it for a request that is sent in a gap because none of e fits there. */
 static void sutro_test_beside_in_gap(struct kunit *test)
 {
@@ -405,6 +422,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_joins_with_queue),
 	KUNIT_CASE(sutro_test_beside_others),
+	KUNIT_CASE(sutro_test_data_of_a_commit),
 	KUNIT_CASE(sutro_test_beside_in_gap),
 	KUNIT_CASE(sutro_test_slice_leaves),
 	KUNIT_CASE(sutro_test_slice_with_fairness),
