@@ -154,7 +154,7 @@ static u64 sutro_guess_ns16(const struct sutro_costs *costs, bool rotational,
 	u32 known = costs->known;
 	u64 ns16 = costs->ns16[class], limit_ns16;
 
-	/* So it is while all requests are of one class. */
+	/* Nothing is known while all requests are of one class. */
 	if (!known)
 		return sutro_prior_ns16(rotational, class);
 	if (costs->measured)
