@@ -192,7 +192,7 @@ class _RemoteBus(_Bus):
         self._stream, self._fd = self._sock.makefile("rwb"), self._sock.fileno()
 
     def end(self) -> None:
-        """End ssh after the connection was closed."""
+        """End ssh before the connection: a bridge that has more to send would complain."""
         self._ssh.terminate()
         self._ssh.wait()
 
@@ -252,13 +252,13 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         if self._bus is None:
             return
+        if isinstance(self._bus, _RemoteBus):
+            self._bus.end()
         self._bus.disconnect()
         # The library keeps the error of a broken connection in a future; asyncio prints a
         # traceback of an error that is not retrieved.
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._bus.wait_for_disconnect(), 1)
-        if isinstance(self._bus, _RemoteBus):
-            self._bus.end()
 
     async def call(
         self,

@@ -28,7 +28,12 @@ printf '\\n' >>"{log}"
 [ "$1 $2" = "-xT --" ] || exit 64
 [ "$3" != nowhere ] || exit 255
 shift 3
-PATH="{there}:$PATH" exec sh -c "$*"
+# A bridge may complain if the connection ends before ssh does.
+trap 'kill $!; exit 143' TERM
+exec 3<&0
+PATH="{there}:$PATH" sh -c "exec $*" <&3 &
+wait $!
+echo "Failed to send message: Connection reset by peer" >&2
 """
 BRIDGE = """#!/bin/sh
 [ $# = 0 ] || exit 64
