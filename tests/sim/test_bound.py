@@ -42,7 +42,7 @@ RANKS = (200, 300, 500, 1000, 2000, 0)
 # Random scenarios, as in test_promises.py.
 SEEDS = range(int(os.environ.get("SUTRO_SIM_EXAMPLES", "20")))
 # Of SEEDS, this part is of groups that need protection and have a bound above half of their rate.
-BOUNDED = 0.5
+BOUNDED = 35 / 60
 
 
 @dataclass(frozen=True)
