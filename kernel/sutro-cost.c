@@ -99,7 +99,7 @@
 #define SUTRO_WINDOW_SLOWEST_NR 2
 #define SUTRO_WINDOW_SLOWEST_NS (400 * 1000 * 1000ULL)
 
-/* Weight of the newest sample in a mean: 1 / 16. */
+/* Weight of the newest sample in a mean cost, 1 / 16, and in the mean latency, 1 / 64. */
 #define SUTRO_LEARN_SHIFT 4
 #define SUTRO_LATENCY_SHIFT 6
 

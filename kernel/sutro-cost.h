@@ -261,6 +261,7 @@ void sutro_cost_flush_begin(struct sutro_device *device);
 void sutro_cost_flush_cancel(struct sutro_device *device);
 u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns);
 void sutro_cost_requeue(struct sutro_device *device, unsigned int class);
+
 /**
  * sutro_cost_set - set the cost of a class
  * @costs:	the table

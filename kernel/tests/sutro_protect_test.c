@@ -253,7 +253,7 @@ static struct load *load_beside(struct kunit *test)
 	return load;
 }
 
-/* A commit whose data wait for a flush is not beside e: they must not wait for it. */
+/* Commits do not count as requests beside e while data wait for a flush: more are sent. */
 static void sutro_test_data_of_a_commit(struct kunit *test)
 {
 	struct load *load = load_beside(test);

@@ -23,7 +23,7 @@ LONG = {
     "test_sporadic": ("nvme-*",),
     "test_volume": ("nvme-*",),
 }  # fmt: skip
-# Of the other pairs of test_protect.py, each such one is in the first tier.
+# Of the other pairs of test_protect.py, one in this many is in the first tier.
 EACH = 3
 
 
