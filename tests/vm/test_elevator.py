@@ -277,15 +277,17 @@ def test_writeback_leaves_slots(group: Group, disk) -> None:
 def test_writeback_leaves_slots_to_reserved_time(tree: Subtree, disk) -> None:
     """Writeback beside a cgroup with reserved time leaves an eighth of the slots to its writeback.
 
-    A kernel thread submits it, for one cgroup after another.
+    A kernel thread submits it, for one cgroup after another. The reader has half of the disk to
+    itself: a direct read of a dirty page writes it first, as the reader's sync request.
     """
     slow = disk("ssd", "ssd1", bus_kbps=4000)
     scheduler.select(slow.name, "sutro", nr_requests=64)
     reader, writer = tree.child("reader"), tree.child("writer")
     reader.write("io.sutro.reserve", 300)
-    reader.run(fio(slow.node, "randread", "4k", 1))
+    reader.run(fio(slow.node, "randread", "4k", 1, offset="50%"))
     with sysctl({"vm.dirty_background_bytes": 1 << 20, "vm.dirty_bytes": 16 << 20}):
-        writer.run(fio(slow.node, "randwrite", "16k", 1, direct=0, ioengine="sync"))
+        half = {"size": "50%"}
+        writer.run(fio(slow.node, "randwrite", "16k", 1, direct=0, ioengine="sync", **half))
 
         def slots() -> int:
             return int(groups(slow).get(writer.cgroup, {"slots": "0"})["slots"])
