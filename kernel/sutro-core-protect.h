@@ -283,6 +283,7 @@ struct sutro_protect {
  * @reserving:	the group for which time is reserved that this one may use, or NULL
  * @latency:	the target that holds for it, or NULL
  * @needed:	its last trial has shown that it needs protection
+ * @far_nr:	trials, one after another, in which it was far short beside protected groups
  * @marked:	it is protected for its share, and marked (sutro-favoured.c)
  * @epoch:	&sutro_protect.epoch when it was protected last
  * @tried_ns:	&sutro_protect.begin_ns when its joining of others was decided last
@@ -329,6 +330,8 @@ struct sutro_group_protect {
 	struct sutro_latency *latency;
 	bool needed;
 	bool marked;
+	bool awaited;
+	u8 far_nr;
 	u16 depth;
 	u32 epoch;
 	u64 tried_ns;
@@ -347,7 +350,6 @@ struct sutro_group_protect {
 	struct sutro_think think;
 	struct sutro_leaves *leaves;
 	struct sutro_leaves *counted;
-	bool awaited;
 	u32 beside;
 	u32 chance;
 	u64 mark_ns;
@@ -404,6 +406,7 @@ sutro_protect_by_target(const struct sutro_group_protect *own)
 }
 
 /* sutro-trial.c */
+bool sutro_trial_is_in_vain(const struct sutro_group_protect *own);
 void sutro_trial_begin(const struct sutro_protect *protect,
 		       struct sutro_group_protect *own, u64 now_ns);
 void sutro_trial_back(const struct sutro_core *core, struct sutro_group *group,

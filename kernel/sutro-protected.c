@@ -88,6 +88,7 @@ void sutro_protect_release(struct sutro_core *core, u64 now_ns)
 	list_for_each_entry_safe(own, next, &core->protect.groups, list) {
 		sutro_protect_remove(core, own->group);
 		own->needed = false;
+		own->far_nr = 0;
 		sutro_trial_begin(&core->protect, own, now_ns);
 	}
 }
@@ -309,7 +310,8 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	if (timed || ((own->needed || reserving) && group->queued == 1) ||
 	    (sutro_protects(protect) &&
 	     (reserving || sutro_protect_keeps_up(core, group) ||
-	      (own->needed && !sutro_group_favoured(group, 1)))))
+	      (own->needed && (!sutro_group_favoured(group, 1) ||
+			       sutro_trial_is_in_vain(own))))))
 		sutro_protect_join(core, group, now_ns);
 }
 

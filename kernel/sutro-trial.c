@@ -10,14 +10,19 @@
  * percent is expected before they are protected.  A group is able to if it had more
  * requests at once than the device needs to be busy: on a rotational one, more than one.
  *
- * While others are protected, reserved windows count as used, too, if the group is entitled to a
- * quarter of their share, or more.  There may be hardly any shared windows: the group has its
- * share of these, and next to nothing of the device.  A lighter group pays so for their latency.
+ * While others are protected, reserved windows count as used, too, unless these are entitled to
+ * more than SUTRO_PROTECT_SENSITIVE times as much.  There may be hardly any shared windows: the
+ * group has its share of these, and next to nothing of the device.  A lighter group pays so for
+ * their latency.  One that had less than TRIAL_FAR percent of its due in TRIAL_FAR_NR trials, one
+ * after another, waits in vain for the others, and becomes protected with queued requests.
  *
  *	A slice (weight 1000) has a database (200) that reads 4 KiB at a time, and c (100), which
  *	has 32 reads of 16 KiB; b (100) writes 1 MiB.  The database is protected, and 3 % of the
  *	time is shared.  c had a third of that by its weight, and was entitled to 0.3 of the
  *	device.  In 0.1 s it is due 30 ms and got 3.
+ *
+ *	Without slices, a database (weight 400) has 8 readers that think for 2 ms, c (200) has 16
+ *	reads of 8 KiB, and b (100) writes.  c got 4 percent of its due, trial after trial.
  *
  * The share is no measure of latency.  A group whose latency is protected, and that is not
  * able to have a backlog, needs protection after each trial.  If sharing does it no harm,
@@ -73,8 +78,12 @@
 #define SUTRO_TRIAL_COUNTS 64
 /* The shortage must be larger than this many requests of mean cost. */
 #define SUTRO_TRIAL_MISSING 4
-/* Reserved windows count for groups whose share is the protected ones' divided by this, or more. */
-#define SUTRO_TRIAL_LIGHTER 4
+/*
+ * With less than this percent in this many trials, a queue is no backlog.  A trial of a group that
+ * has its share may show 60 percent: device time is estimated, and windows are of unlike lengths.
+ */
+#define SUTRO_TRIAL_FAR 50
+#define SUTRO_TRIAL_FAR_NR 3
 /* Device time after which a trial looks at the group's share again. */
 #define SUTRO_TRIAL_LOOK_NS MS
 
@@ -174,7 +183,7 @@ static u64 sutro_trial_share(const struct sutro_group *group)
 static bool sutro_trial_counts_reserved(const struct sutro_protect *protect,
 					u64 share)
 {
-	return share * SUTRO_TRIAL_LIGHTER >= protect->share;
+	return share * SUTRO_PROTECT_SENSITIVE >= protect->share;
 }
 
 /*
@@ -196,6 +205,27 @@ static u64 sutro_trial_used(const struct sutro_protect *protect,
 	if (!sutro_trial_counts_reserved(protect, share))
 		withheld_ns = 0;
 	return max(used_ns, beside_ns) + withheld_ns;
+}
+
+/* Trials, one after another, in which a group that waits was far short beside protected ones. */
+static u8 sutro_trial_far_nr(const struct sutro_protect *protect,
+			     const struct sutro_group_protect *own, u32 percent,
+			     u64 share)
+{
+	if (!own->needed || !own->group->queued || !sutro_protects(protect) ||
+	    percent >= SUTRO_TRIAL_FAR ||
+	    !sutro_trial_counts_reserved(protect, share))
+		return 0;
+	return min(own->far_nr + 1, SUTRO_TRIAL_FAR_NR);
+}
+
+/**
+ * sutro_trial_is_in_vain - does a group wait in vain for protected ones, whatever it has queued?
+ * @own:	the protection of the group, which needs it
+ */
+bool sutro_trial_is_in_vain(const struct sutro_group_protect *own)
+{
+	return own->far_nr == SUTRO_TRIAL_FAR_NR;
 }
 
 /* The trial of a group goes on or ends. */
@@ -228,6 +258,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 		missing_ns * (protect->used_nr - own->from_nr) >
 			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
 	own->needed |= by_latency;
+	own->far_nr = sutro_trial_far_nr(protect, own, percent, share);
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = now_ns - own->trial_ns,
 		.all_ns = protect->used_ns - own->from_ns,

@@ -366,6 +366,35 @@ static void sutro_test_joins_with_queue(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
 }
 
+/* Does d with queued requests join a, which has a weight of 1000, after @far_nr short trials? */
+static bool joins_in_vain(struct kunit *test, u8 far_nr)
+{
+	struct load *load = load_new(test, SMALL_NS);
+	struct sutro_test *t = load->t;
+	struct sutro_group *group = &t->d;
+
+	sutro_group_set_weight(load->few, 1000);
+	sutro_group_set_weight(&t->b, 150);
+	load_run(load, 2 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
+	arrive_far(t, group, 2);
+	KUNIT_ASSERT_NOT_NULL(test, group->protect);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
+	group->protect->needed = true;
+	group->protect->far_nr = far_nr;
+	group->protect->tried_ns--;
+	arrive_far(t, group, 1);
+	return sutro_group_protected(group);
+}
+
+/* So may a group that waits in vain for those that are protected. */
+static void sutro_test_joins_in_vain(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, joins_in_vain(test, 0));
+	KUNIT_EXPECT_FALSE(test, joins_in_vain(test, 2));
+	KUNIT_EXPECT_TRUE(test, joins_in_vain(test, 3));
+}
+
 /* There a does not wait, and owes nothing for it. */
 static void sutro_test_beside_others(struct kunit *test)
 {
@@ -421,6 +450,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_joins_with_queue),
+	KUNIT_CASE(sutro_test_joins_in_vain),
 	KUNIT_CASE(sutro_test_beside_others),
 	KUNIT_CASE(sutro_test_data_of_a_commit),
 	KUNIT_CASE(sutro_test_beside_in_gap),

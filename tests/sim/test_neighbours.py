@@ -35,6 +35,7 @@ EMMC = {
     "channels": 2,
     "queue_depth": 16,
 }
+READERS = {**SYNC, "iodepth": 8, "think_us": 2000}
 OLTP = {"random": 1, "bytes": 16384, "iodepth": 8, "mixed": 70}
 
 
@@ -242,6 +243,32 @@ def test_deep_group_beside_a_protected_one(
     (alone,), (database_alone,) = (simulate(disk, (100, job)) for job in (deep, SYNC))
     assert rate(reader) > 0.85 * share * rate(alone)
     assert rate(database) > 2 * share * rate(database_alone)
+
+
+@pytest.mark.parametrize("weights", [(600, 300, 100), (1000, 150, 100)])
+@pytest.mark.parametrize(
+    ("disk", "few", "deep", "bulk"),
+    [
+        (EMMC, READERS, {**SYNC, "bytes": 8192, "iodepth": 16}, WRITES),
+        (SSD, COMMITS, {**SYNC, "bytes": 65536, "iodepth": 8}, FLOOD),
+        (SSD, SYNC, {**SYNC, "bytes": 16384, "iodepth": 32, "write": 1}, SCAN),
+        (NVME, COMMITS, {**SYNC, "bytes": 65536, "iodepth": 64}, WRITES),
+    ],
+    ids=["emmc", "ssd-commits", "ssd-writes", "nvme"],
+)
+def test_deep_group_between_two(
+    disk: dict[str, int], few: Job, deep: Job, bulk: Job, weights: tuple[int, int, int]
+) -> None:
+    """Beside a heavier group, which is protected, and a lighter one, it receives its share."""
+    found = simulate(disk, *zip(weights, (few, deep, bulk), strict=True))
+    alone = [rate(simulate(disk, (100, job))[0]) for job in (few, deep, bulk)]
+    parts = [
+        rate(client) / whole / (weight / sum(weights))
+        for client, whole, weight in zip(found, alone, weights, strict=True)
+    ]
+    assert parts[0] > 0.95
+    assert parts[1] > 0.9
+    assert parts[2] > 0.3
 
 
 @pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])

@@ -43,20 +43,17 @@ def beside_others(
 
 
 @pytest.mark.parametrize(
-    ("unit", "bulk", "floor", "missed"),
+    ("unit", "bulk", "floor"),
     [
-        (SYNC, SCAN, 40, False),
-        (SYNC, WRITES, 40, False),
-        (RESTS, SCAN, 10, False),
-        (RESTS, WRITES, 40, False),
-        # Nothing is reserved for it, and each of its requests waits for 16 ms: it has 0.86.
-        (RARE, SCAN, 80, True),
+        (SYNC, SCAN, 40),
+        (SYNC, WRITES, 40),
+        (RESTS, SCAN, 10),
+        (RESTS, WRITES, 40),
+        (RARE, SCAN, 80),
     ],
     ids=["sync-scan", "sync-writes", "rests-scan", "rests-writes", "rare-scan"],
 )
-def test_floor_above_the_demand(
-    unit: dict[str, int], bulk: dict[str, int], floor: int, missed: bool
-) -> None:
+def test_floor_above_the_demand(unit: dict[str, int], bulk: dict[str, int], floor: int) -> None:
     """The unit is served as fast as it can, and the others lose little by it."""
     s = beside_others(floor * MB, unit, bulk)
     result = s.run()
@@ -65,8 +62,7 @@ def test_floor_above_the_demand(
         for client in (UNIT, NEIGHBOUR)
     )
     assert neighbour_part > 0.9
-    assert unit_part > 0.85
-    assert (unit_part > 0.9) != missed
+    assert unit_part > 0.9
     assert result.promises[0]["reserve"][-1] < 0.03
     assert result.promises[0]["weight"][0][-1] < 1000
 
