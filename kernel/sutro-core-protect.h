@@ -406,7 +406,7 @@ sutro_protect_by_target(const struct sutro_group_protect *own)
 }
 
 /* sutro-trial.c */
-bool sutro_trial_is_in_vain(const struct sutro_group_protect *own);
+bool sutro_trial_is_far_short(const struct sutro_group_protect *own);
 void sutro_trial_begin(const struct sutro_protect *protect,
 		       struct sutro_group_protect *own, u64 now_ns);
 void sutro_trial_back(const struct sutro_core *core, struct sutro_group *group,

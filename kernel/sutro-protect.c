@@ -21,7 +21,7 @@
  * A group that needs protection becomes protected when a request of it arrives and none
  * of its own is queued: then it depends on the latency of the device.  One that is favoured within
  * its slice, or by its part of it, waits for windows of heavier groups of the slice: while others
- * are protected, it may have requests queued.  So may one that waits in vain for protected groups
+ * are protected, it may have requests queued.  So may one that is far short beside them
  * (sutro-trial.c).  Groups that are
  * entitled to as much as a protected one are protected with it, those of other slices included
  * (sutro-favoured.c).  A group of a higher class or of more than SUTRO_PROTECT_SENSITIVE times

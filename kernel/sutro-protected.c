@@ -311,7 +311,7 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	    (sutro_protects(protect) &&
 	     (reserving || sutro_protect_keeps_up(core, group) ||
 	      (own->needed && (!sutro_group_favoured(group, 1) ||
-			       sutro_trial_is_in_vain(own))))))
+			       sutro_trial_is_far_short(own))))))
 		sutro_protect_join(core, group, now_ns);
 }
 

@@ -14,7 +14,7 @@
  * more than SUTRO_PROTECT_SENSITIVE times as much.  There may be hardly any shared windows: the
  * group has its share of these, and next to nothing of the device.  A lighter group pays so for
  * their latency.  One that had less than TRIAL_FAR percent of its due in TRIAL_FAR_NR trials, one
- * after another, waits in vain for the others, and becomes protected with queued requests.
+ * after another, is far short, and becomes protected with queued requests.
  *
  *	A slice (weight 1000) has a database (200) that reads 4 KiB at a time, and c (100), which
  *	has 32 reads of 16 KiB; b (100) writes 1 MiB.  The database is protected, and 3 % of the
@@ -22,7 +22,7 @@
  *	device.  In 0.1 s it is due 30 ms and got 3.
  *
  *	Without slices, a database (weight 400) has 8 readers that think for 2 ms, c (200) has 16
- *	reads of 8 KiB, and b (100) writes.  c got 4 percent of its due, trial after trial.
+ *	reads of 8 KiB, and b (100) writes.  c got 5 percent of its due or less in each trial.
  *
  * The share is no measure of latency.  A group whose latency is protected, and that is not
  * able to have a backlog, needs protection after each trial.  If sharing does it no harm,
@@ -220,10 +220,10 @@ static u8 sutro_trial_far_nr(const struct sutro_protect *protect,
 }
 
 /**
- * sutro_trial_is_in_vain - does a group wait in vain for protected ones, whatever it has queued?
+ * sutro_trial_is_far_short - has a group too little beside protected ones, whatever it has queued?
  * @own:	the protection of the group, which needs it
  */
-bool sutro_trial_is_in_vain(const struct sutro_group_protect *own)
+bool sutro_trial_is_far_short(const struct sutro_group_protect *own)
 {
 	return own->far_nr == SUTRO_TRIAL_FAR_NR;
 }

@@ -331,68 +331,69 @@ static void sutro_test_slice_with_fairness(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->c.least, 0);
 }
 
-/* Beside protected groups, the lightest one of a heavy slice may have requests queued. */
-static void sutro_test_joins_with_queue(struct kunit *test)
+/*
+ * a, with a weight of 1000, is protected.  d needs that, too, and has a queue.  Its slice has
+ * @weight, and a sibling with @requests.
+ */
+static struct load *load_with_queue(struct kunit *test, u32 weight,
+				    int requests)
 {
 	struct load *load = load_new(test, SMALL_NS);
 	struct sutro_test *t = load->t;
-	struct sutro_group *group = &t->d;
-	struct sutro_group_protect *own;
 
 	sutro_group_set_weight(load->few, 1000);
-	sutro_group_set_weight(&t->b, 600);
+	sutro_group_set_weight(&t->b, weight);
 	sutro_group_set_weight(&t->c, 200);
-	arrive_far(t, &t->c, 1);
+	arrive_far(t, &t->c, requests);
 	load_run(load, 2 * SECOND_NS);
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
-	arrive_far(t, group, 2);
-	KUNIT_ASSERT_NOT_NULL(test, group->protect);
-	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
-	group->protect->needed = true;
-	arrive_far(t, group, 1);
-	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
-	/* This is decided once in a cycle. */
+	arrive_far(t, &t->d, 2);
+	KUNIT_ASSERT_NOT_NULL(test, t->d.protect);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->d));
+	t->d.protect->needed = true;
+	return load;
+}
+
+/* Does d join with its next request?  This is decided once in a cycle. */
+static bool joins(struct load *load)
+{
+	struct sutro_group *group = &load->t->d;
+
 	group->protect->tried_ns--;
-	arrive_far(t, group, 1);
-	KUNIT_EXPECT_TRUE(test, sutro_group_protected(group));
+	arrive_far(load->t, group, 1);
+	return sutro_group_protected(group);
+}
+
+/* Beside protected groups, the lightest one of a heavy slice may have requests queued. */
+static void sutro_test_joins_with_queue(struct kunit *test)
+{
+	struct load *load = load_with_queue(test, 600, 1);
+	struct sutro_test *t = load->t;
+	struct sutro_group_protect *own;
+
+	arrive_far(t, &t->d, 1);
+	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->d));
+	KUNIT_EXPECT_TRUE(test, joins(load));
 	/* Without others it may not. */
 	while (sutro_protects(&t->core.protect)) {
 		own = list_first_entry(&t->core.protect.groups,
 				       struct sutro_group_protect, list);
 		sutro_protect_drop(&t->core, own->group);
 	}
-	group->protect->tried_ns--;
-	arrive_far(t, group, 1);
-	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
+	KUNIT_EXPECT_FALSE(test, joins(load));
 }
 
-/* Does d with queued requests join a, which has a weight of 1000, after @far_nr short trials? */
-static bool joins_in_vain(struct kunit *test, u8 far_nr)
+/* Any other group with a queue joins them after three trials in which it was far short. */
+static void sutro_test_joins_when_far_short(struct kunit *test)
 {
-	struct load *load = load_new(test, SMALL_NS);
-	struct sutro_test *t = load->t;
-	struct sutro_group *group = &t->d;
+	struct load *load = load_with_queue(test, 150, 0);
+	struct sutro_group_protect *own = load->t->d.protect;
+	u8 far_nr;
 
-	sutro_group_set_weight(load->few, 1000);
-	sutro_group_set_weight(&t->b, 150);
-	load_run(load, 2 * SECOND_NS);
-	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
-	arrive_far(t, group, 2);
-	KUNIT_ASSERT_NOT_NULL(test, group->protect);
-	KUNIT_EXPECT_FALSE(test, sutro_group_protected(group));
-	group->protect->needed = true;
-	group->protect->far_nr = far_nr;
-	group->protect->tried_ns--;
-	arrive_far(t, group, 1);
-	return sutro_group_protected(group);
-}
-
-/* So may a group that waits in vain for those that are protected. */
-static void sutro_test_joins_in_vain(struct kunit *test)
-{
-	KUNIT_EXPECT_FALSE(test, joins_in_vain(test, 0));
-	KUNIT_EXPECT_FALSE(test, joins_in_vain(test, 2));
-	KUNIT_EXPECT_TRUE(test, joins_in_vain(test, 3));
+	for (far_nr = 0; far_nr <= 3; far_nr++) {
+		own->far_nr = far_nr;
+		KUNIT_EXPECT_EQ(test, joins(load), far_nr == 3);
+	}
 }
 
 /* There a does not wait, and owes nothing for it. */
@@ -450,7 +451,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected_returns),
 	KUNIT_CASE(sutro_test_away),
 	KUNIT_CASE(sutro_test_joins_with_queue),
-	KUNIT_CASE(sutro_test_joins_in_vain),
+	KUNIT_CASE(sutro_test_joins_when_far_short),
 	KUNIT_CASE(sutro_test_beside_others),
 	KUNIT_CASE(sutro_test_data_of_a_commit),
 	KUNIT_CASE(sutro_test_beside_in_gap),
