@@ -24,15 +24,24 @@
  * sleeping for one would hold up all.  So are requests that others may wait on
  * (REQ_META, REQ_SWAP), and those of tasks that free memory.
  *
- * Async requests of any submitter leave a quarter of the slots to sync ones.
- * For writeback that is the only limit, since kernel threads submit it: a group that
- * writes much is held back where it makes pages dirty, not here.
+ * Async requests of any submitter leave a quarter of the slots to sync ones.  While more than
+ * half of all slots are in use, writeback of a group has its part of the rest.  Kernel threads
+ * submit it.  One that has its part does not wait for requests of its own group: it may carry those
+ * of others, or have a transaction open.  It waits for any of the first slots, as many as its part,
+ * and at least an eighth of all.  These come free as fast as the device works.  Writeback of
+ * groups that have less than their parts finds other slots meanwhile.
+ *
+ *	An hdd with 64 slots, 48 of them for writeback.  Two groups of weight 1000 and 100 write
+ *	files.  The second one has 12, and the first one the rest.  Without parts, each gets every
+ *	second slot that comes free, and the second one, which is served later, uses nearly all of
+ *	them.  The first one has nothing queued for most of the time, and the drive does little.
  *
  * While a group is protected (sutro-protect.c), or others are limited for its latency
  * target (sutro-latency.c), others leave an eighth of the slots to it: their requests may
  * be held back, and it must not wait for these.  Their writeback leaves an eighth to its
  * writeback, too: fsync() waits for pages that a kernel thread has begun to write.  limit_depth,
- * which does not get the bio, takes its cgroup from bio_merge, which the same task calls before.
+ * which does not get the bio, takes the limit of its cgroup from bio_merge, which the same task
+ * calls before.
  *
  * During a probe (sutro-probe.c), only groups with requests that it counts have free
  * slots beyond their share.  These are served alone then.  The slots of their requests that
@@ -45,7 +54,10 @@
 
 #include "sutro-cgroup.h"
 
-/* Part of the slots, one in this many, that groups which are held back leave to others. */
+/*
+ * Part of the slots, one in this many, that groups which are held back leave to others, and that
+ * writeback may choose from in any case.
+ */
 #define SUTRO_LEFT_PART 8U
 /*
  * A submitter that sleeps looks again after this time: the one that was woken before it may send
@@ -57,12 +69,12 @@
  * struct sutro_seen - writeback that bio_merge has seen last on a CPU
  * @task:	the task that sends it; compared only
  * @q:		the leaf; compared only
- * @held_back:	its group is
+ * @slots:	from how many it may choose
  */
 struct sutro_seen {
 	const struct task_struct *task;
 	const struct request_queue *q;
-	bool held_back;
+	unsigned int slots;
 };
 
 /* A task that was moved to another CPU in between is not known there, and exempt. */
@@ -130,38 +142,54 @@ static bool sutro_is_alone(struct sutro_queue *sq)
 	       !READ_ONCE(sq->core.limit_ns);
 }
 
-/* The quota with the fewest slots left, of a group and its ancestors. */
-static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
-					 struct sutro_blkg *sblkg)
+/* The quota with the fewest slots left, of a group and its ancestors, if all share @slots. */
+static struct sutro_quota sutro_quota_of_slots(struct sutro_queue *sq,
+					       struct sutro_blkg *sblkg,
+					       unsigned int slots,
+					       unsigned int free)
 {
-	unsigned int each = READ_ONCE(sq->group_requests);
 	struct sutro_group *group = &sblkg->group;
 	struct sutro_quota least = { .sblkg = sblkg }, quota;
-	bool leaves = sutro_leaves_slots(sq, sblkg);
-	u32 slots[SUTRO_LEVELS + 1], free = 0;
+	u32 limits[SUTRO_LEVELS + 1];
 
 	least.used = atomic_read(&sblkg->nr_requests);
-	least.limit = each ?: UINT_MAX / 2;
-	if (each || sutro_is_alone(sq))
-		return least;
-
-	if (!leaves && !sutro_is_not_probed(sq, sblkg))
-		free = sutro_free_slots(sq);
-	least.limit = sutro_group_slots(group, sq->q->nr_requests, free, slots);
-	if (leaves)
-		least.limit = 1;
+	least.limit = sutro_group_slots(group, slots, free, limits);
 	for (; group->parent; group = group->parent) {
 		sblkg = sutro_blkg_of(group);
 		quota = (struct sutro_quota){
 			.sblkg = sblkg,
 			.used = atomic_read(&sblkg->nr_requests) +
 				atomic_read(&sblkg->nr_below),
-			.limit = slots[group->depth],
+			.limit = limits[group->depth],
 		};
 		if (sutro_quota_left(&quota) < sutro_quota_left(&least))
 			least = quota;
 	}
 	return least;
+}
+
+/* The quota with the fewest slots left for requests of a task. */
+static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
+					 struct sutro_blkg *sblkg)
+{
+	unsigned int each = READ_ONCE(sq->group_requests);
+	struct sutro_quota own = {
+		.sblkg = sblkg,
+		.used = atomic_read(&sblkg->nr_requests),
+		.limit = each ?: UINT_MAX / 2,
+	}, quota;
+	bool leaves = sutro_leaves_slots(sq, sblkg);
+	unsigned int free = 0;
+
+	if (each || sutro_is_alone(sq))
+		return own;
+	if (!leaves && !sutro_is_not_probed(sq, sblkg))
+		free = sutro_free_slots(sq);
+	quota = sutro_quota_of_slots(sq, sblkg, sq->q->nr_requests, free);
+	if (!leaves)
+		return quota;
+	own.limit = 1;
+	return sutro_quota_left(&own) < sutro_quota_left(&quota) ? own : quota;
 }
 
 static void sutro_sleep_for_slot(struct sutro_queue *sq,
@@ -292,6 +320,25 @@ static noinline void sutro_limit_group(struct sutro_queue *sq,
 	blkg_put(sutro_to_blkg(sblkg));
 }
 
+/* From how many slots may writeback of a group choose?  A hint. */
+static unsigned int sutro_writeback_slots(struct sutro_queue *sq,
+					  struct sutro_blkg *sblkg)
+{
+	unsigned int left = sq->q->nr_requests / SUTRO_LEFT_PART;
+	unsigned int all = sutro_async_depth(sq->q), slots = all;
+	struct sutro_quota quota;
+
+	if (!READ_ONCE(sq->group_requests) && !sutro_is_alone(sq) &&
+	    !sutro_has_room(sq)) {
+		quota = sutro_quota_of_slots(sq, sblkg, all, 0);
+		if (sutro_quota_left(&quota) <= 0)
+			slots = max(quota.limit, left);
+	}
+	if (sutro_is_held_back(sq, sblkg))
+		all -= min(left, all - 1);
+	return min(slots, all);
+}
+
 /**
  * sutro_slots_see - a bio will get a request, if it does not join one
  * @sq:		the leaf
@@ -306,29 +353,20 @@ void sutro_slots_see(struct sutro_queue *sq, struct bio *bio)
 	seen = get_cpu_ptr(&sutro_seen);
 	seen->task = current;
 	seen->q = sq->q;
-	seen->held_back = sutro_is_held_back(sq, sutro_bio_blkg(sq->q, bio));
+	seen->slots = sutro_writeback_slots(sq, sutro_bio_blkg(sq->q, bio));
 	put_cpu_ptr(&sutro_seen);
 }
 
-/* Has the running task just sent writeback of a group that is held back?  A hint. */
-static bool sutro_sends_held_back(struct request_queue *q)
+/* From how many slots may async requests of the running task choose?  A hint. */
+static unsigned int sutro_async_slots(struct request_queue *q)
 {
 	const struct sutro_seen *seen = get_cpu_ptr(&sutro_seen);
-	bool held_back = seen->held_back && seen->task == current &&
-			 seen->q == q;
+	unsigned int slots = sutro_async_depth(q);
 
+	if (seen->task == current && seen->q == q)
+		slots = min(slots, seen->slots);
 	put_cpu_ptr(&sutro_seen);
-	return held_back;
-}
-
-/* Slots for writeback. */
-static unsigned int sutro_writeback_depth(struct request_queue *q)
-{
-	unsigned int depth = sutro_async_depth(q);
-
-	if (!sutro_sends_held_back(q))
-		return depth;
-	return depth - min(q->nr_requests / SUTRO_LEFT_PART, depth - 1);
+	return slots;
 }
 
 /* How many slots may a submitter choose from?  elevator_mq_ops.limit_depth. */
@@ -342,7 +380,7 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		return;
 	}
 	if (!op_is_sync(opf))
-		data->shallow_depth = sutro_writeback_depth(data->q);
+		data->shallow_depth = sutro_async_slots(data->q);
 	/* A group that is alone has no limit. */
 	if (!sutro_is_alone(sq) && !sutro_exempt(opf) && !sutro_has_room(sq))
 		sutro_limit_group(sq, data);
