@@ -58,9 +58,9 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
     random = getattr(options, "random", None)
     if random is not None and (random < 1 or options.scenarios):
         raise LabError(f"--random {random}: at least 1, and not together with --scenarios")
-    # Figures of the report come from scenarios in files of the repository.
-    options.commit = "" if options.scenarios or random else keys.commit(SOURCE)
     file = options.scenarios = options.scenarios or FILES[name].SHIPPED
+    # Figures of the report come from scenarios in files of the repository.
+    options.commit = keys.commit(SOURCE) if not random and keys.is_tracked(SOURCE, file) else ""
     schedulers = getattr(options, "schedulers", None) or ()
     try:
         if random:
@@ -223,14 +223,16 @@ def _kept(cache: Cache, objects: Sequence[Mapping], options: argparse.Namespace)
         result.write_objects(objects, options.json)
     if options.commit:
         kernel = getattr(options, "kernel", KERNEL)
-        report.keep(
-            cache, options.bench, _command(options, kernel), options.commit, kernel, objects
-        )
+        shipped = options.scenarios == FILES[options.bench].SHIPPED
+        name = options.bench if shipped else options.scenarios.stem
+        report.keep(cache, name, _command(options, kernel), options.commit, kernel, objects)
 
 
 def _command(options: argparse.Namespace, kernel: str) -> list[str]:
     """The words that repeat a run."""
     more = ["--kernel", kernel] if kernel != KERNEL else []
+    if options.scenarios != FILES[options.bench].SHIPPED:
+        more += ["--scenarios", str(options.scenarios.resolve().relative_to(SOURCE))]
     return ["./lab", "bench", options.bench, *more, *options.names]
 
 

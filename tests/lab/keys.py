@@ -96,5 +96,10 @@ def commit(source: Path) -> str:
     return done.stdout.strip() or "-"
 
 
+def is_tracked(source: Path, file: Path) -> bool:
+    """Is a file one of the clone's commit, or of its index?"""
+    return not git(source, "ls-files", "--error-unmatch", str(file.resolve())).returncode
+
+
 def _emulator() -> str:
     return "".join(host.output([QEMU, "--version"]).splitlines()[:1])

@@ -110,6 +110,16 @@ def test_history(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not report.is_in_history("bbbb")
 
 
+def test_only_scenarios_of_the_repository_are_reported(tmp_path: Path) -> None:
+    for name in ("ours.toml", "theirs.toml"):
+        (tmp_path / name).touch()
+    for words in (["init", "-q"], ["add", "ours.toml"]):
+        assert not keys.git(tmp_path, *words).returncode
+    assert keys.is_tracked(tmp_path, tmp_path / "ours.toml")
+    assert not keys.is_tracked(tmp_path, tmp_path / "theirs.toml")
+    assert not keys.is_tracked(tmp_path, tmp_path.parent / "elsewhere.toml")
+
+
 @pytest.mark.parametrize(("commit", "files"), [("aaaa", ["scale.run.json"]), ("bbbb", [])])
 def test_a_bench_keeps_a_run_of_one_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: str, files: list[str]
