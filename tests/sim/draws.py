@@ -8,12 +8,14 @@ A victim shall receive the lesser of its rate alone and of its share, in each ph
 first SETTLE_S. A synchronous reader of class rt or of ten times the weight shall have twice its
 99th percentile alone at most.
 
-A trio has two favoured groups of one weight: a victim, and a peer, which is like a victim or like
-the others; the same numbers have fsync(). Both shall receive their shares of their rates alone.
+A trio has two favoured groups: a victim, and a peer, which is like a victim or like the others; the
+same numbers have fsync(). Both shall receive their shares of their rates alone. They have one
+weight, or the peer is between the victim and the others.
 
     python3 draws.py FIRST COUNT            figures of the draws that miss their goals, the worst
                                             one last
     python3 draws.py --trios FIRST COUNT    the same for trios; the part is the lesser one of both
+    python3 draws.py --unlike FIRST COUNT   the same for trios with a lighter peer
 """
 
 import math
@@ -22,6 +24,7 @@ import statistics
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import scenes
 from uml import drawn_pairs, protect
@@ -56,17 +59,22 @@ def draw(number: int) -> Scenario:
     return replace(made, schedulers=("sutro",), sample_ms=500, goal=())
 
 
-def trio(number: int) -> Scenario:
-    """A pair without phases and classes, and a peer of the victim."""
-    rng = random.Random(f"trio {number}")
+def trio(number: int, *, unlike: bool = False) -> Scenario:
+    """A pair without phases and classes, and a peer of the victim; with unlike, the peer weighs
+    less."""
+    rng = random.Random(f"{'unlike' if unlike else 'trio'} {number}")
     made = None
     while made is None or made.group[0].class_ or any(j.pause_s for g in made.group for j in g.job):
         made = drawn_pairs.pair(rng, f"trio-{number}", number >= SYNC_FROM)
     victim, *others = made.group
     draw_one = rng.choice((drawn_pairs.favoured, drawn_pairs.other))
-    peer = replace(victim, name="peer", job=tuple(Job(fio) for fio in draw_one(rng)))
+    weight = victim.weight
+    if unlike:
+        weight = round(rng.uniform(drawn_pairs.OTHERS_WEIGHT, weight))
+    jobs = tuple(Job(fio) for fio in draw_one(rng))
+    peer = replace(victim, name="peer", weight=weight, job=jobs)
     groups = (victim, peer, *others)
-    title = drawn_pairs.describe(made.disk, groups)
+    title = f"{drawn_pairs.describe(made.disk, groups)} | peer {weight}"
     return replace(made, title=title, group=groups, schedulers=("sutro",), sample_ms=500, goal=())
 
 
@@ -109,9 +117,16 @@ def receive(scene: Scenario) -> Received:
     return Received(min(parts), p99, sum(run.bytes(group.name) for group in scene.group[1:]))
 
 
-def main(first: int, count: int, *, trios: bool) -> None:
+KINDS = {
+    "": (draw, receive),
+    "--trios": (trio, receive_trio),
+    "--unlike": (partial(trio, unlike=True), receive_trio),
+}
+
+
+def main(first: int, count: int, kind: str) -> None:
     """Print figures of draws, the worst ones last, and of all together."""
-    make, run = (trio, receive_trio) if trios else (draw, receive)
+    make, run = KINDS[kind]
     drawn = [make(number) for number in range(first, first + count)]
     with ThreadPoolExecutor(2) as pool:
         found = list(zip(drawn, pool.map(run, drawn), strict=True))
@@ -133,5 +148,5 @@ def main(first: int, count: int, *, trios: bool) -> None:
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--trios"]
-    main(*map(int, words), trios=len(words) < len(sys.argv) - 1)
+    *kinds, begin, number = sys.argv[1:]
+    main(int(begin), int(number), "".join(kinds))

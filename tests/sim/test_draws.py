@@ -2,7 +2,8 @@
 """Random pairs of draws.py: how many of them meet their goals.
 
 The pairs of DRAWS are judged, some with fsync(). MISSED has those that miss their goals. `draws.py
-FIRST COUNT` prints more of them. Of the TRIOS, TRIOS_MISSED miss their goals.
+FIRST COUNT` prints more of them. Of the TRIOS, TRIOS_MISSED miss their goals, and UNLIKE_MISSED
+with a lighter peer.
 """
 
 from dataclasses import replace
@@ -15,6 +16,7 @@ DRAWS = (*range(24), *range(draws.SYNC_FROM, draws.SYNC_FROM + 12))
 MISSED = {1}
 TRIOS = (*range(60), *range(draws.SYNC_FROM, draws.SYNC_FROM + 20))
 TRIOS_MISSED = {5, 9, 32, 50, 1007}
+UNLIKE_MISSED = {23, 24, 28, 47, 51, 57, 1002}
 
 
 @pytest.mark.parametrize("number", DRAWS)
@@ -32,6 +34,14 @@ def test_trio(number: int) -> None:
     scene = draws.trio(number)
     got = draws.receive_trio(scene)
     assert got.is_met() == (number not in TRIOS_MISSED), (got, scene.title)
+
+
+@pytest.mark.parametrize("number", TRIOS)
+def test_unlike_trio(number: int) -> None:
+    """Two groups of unlike weight beside others that weigh less: neither of them is short."""
+    scene = draws.trio(number, unlike=True)
+    got = draws.receive_trio(scene)
+    assert got.is_met() == (number not in UNLIKE_MISSED), (got, scene.title)
 
 
 @pytest.mark.parametrize("number", [3, 7])
