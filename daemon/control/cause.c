@@ -394,6 +394,41 @@ static int add_holdable(struct text *t, const struct governed *f)
 			promise_info(f->key)->name, f->path, value);
 }
 
+static const struct device *find_crypt(const struct device *d, uint64_t walk)
+{
+	const struct device *found = NULL;
+
+	if (!device_enter(d, walk))
+		return NULL;
+	if (d->kind == DEVICE_CRYPT)
+		return d;
+	for (size_t i = 0; i < d->n_slaves && !found; i++)
+		found = find_crypt(d->slaves[i], walk);
+	return found;
+}
+
+/* Others make pages dirty: the unit waits with them in memory, and in a queue that has no weights. */
+static int explain_flood(uint64_t bytes, const struct device *d, struct text *t)
+{
+	const struct device *crypt = find_crypt(d, device_walk());
+	int err;
+
+	err = text_add(t,
+		       "others have %llu MiB of pages that are dirty or in "
+		       "writeback, and the kernel makes all writers of pages "
+		       "wait for these; set MemoryHigh= of the unit that "
+		       "writes them",
+		       (unsigned long long)(bytes >> 20));
+	if (err || !crypt)
+		return err;
+	return text_add(t,
+			". Their writes may fill the queue of dm-crypt at %s, "
+			"which has no weights: unless it has these flags, run "
+			"\"cryptsetup refresh --perf-no_read_workqueue "
+			"--perf-no_write_workqueue %s\"",
+			crypt->node, crypt->label ?: "NAME");
+}
+
 static int explain_limited(const struct evidence *e, const struct governed *f,
 			   const struct device *d, struct text *t)
 {
@@ -412,13 +447,7 @@ static int explain_limited(const struct evidence *e, const struct governed *f,
 				"sync_speed_max of the array",
 				r->action, r->name);
 	if (pages && all >= FLOOD_BYTES && all >= FLOOD * pages)
-		return text_add(
-			t,
-			"others have %llu MiB of pages that are dirty or in "
-			"writeback, and the kernel makes all writers of pages "
-			"wait for these; set MemoryHigh= of the unit that "
-			"writes them",
-			(unsigned long long)((all - pages) >> 20));
+		return explain_flood(all - pages, d, t);
 	if (promise_info(f->key)->write && pages)
 		return text_add(
 			t,

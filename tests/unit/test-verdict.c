@@ -324,6 +324,25 @@ static void test_pages_of_others_are_the_cause(struct test *t)
 	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
 }
 
+/* The pages of others wait in the queue of dm-crypt, too. */
+static void test_queue_of_dm_crypt(struct test *t)
+{
+	struct governed *f;
+
+	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
+	fake_file(&t->f.machine.roots, CGROUPS "/memory.stat",
+		  "file_dirty 50331648\n");
+	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
+		  "file_dirty 1048576\n");
+	f = report(t, CONTROL_LIMITED);
+	check(has(f, "set MemoryHigh=") && !strstr(f->cause, "dm-crypt"));
+	report(t, CONTROL_HELD);
+	fake_control_device(&t->f, "dm-0")->kind = DEVICE_CRYPT;
+	f = report(t, CONTROL_LIMITED);
+	check(has(f, "the queue of dm-crypt at /dev/dm-0"));
+	check(has(f, "--perf-no_write_workqueue fast\""));
+}
+
 static void test_pages_are_no_cause_for_reads(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
@@ -434,7 +453,7 @@ int main(void)
 		  test_limited_names_the_rate_that_can_be_held,
 		  test_cause_follows_the_evidence,
 		  test_dirty_pages_are_the_cause,
-		  test_pages_of_others_are_the_cause,
+		  test_pages_of_others_are_the_cause, test_queue_of_dm_crypt,
 		  test_pages_are_no_cause_for_reads,
 		  test_leaf_without_weights_is_named, test_full_loop_device,
 		  test_lost_owner_is_found, test_missed_target,
