@@ -16,13 +16,35 @@
 /* The time to type a password. Without interaction polkit has the default time of sd-bus, 25 s. */
 #define INTERACTION_USEC (300 * 1000000ULL)
 
-struct authorization {
+/** struct bus_authorization - a call that waits for polkit; @question: to polkit */
+struct bus_authorization {
 	struct bus *bus;
 	sd_bus_message *call;
 	uid_t uid;
 	const char *action;
 	bus_method_t change;
+	sd_bus_slot *question;
+	struct bus_authorization *next;
 };
+
+static void authorization_free(struct bus_authorization *a)
+{
+	struct bus_authorization **at = &a->bus->authorizations;
+
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
+	bus_release_call(a->bus, a->uid);
+	sd_bus_slot_unref(a->question);
+	sd_bus_message_unref(a->call);
+	free(a);
+}
+
+void bus_drop_authorizations(struct bus *b)
+{
+	while (b->authorizations)
+		authorization_free(b->authorizations);
+}
 
 static int refuse(sd_bus_error *error, const char *action, const char *why)
 {
@@ -31,7 +53,7 @@ static int refuse(sd_bus_error *error, const char *action, const char *why)
 			 why);
 }
 
-static int run(struct authorization *a, sd_bus_error *error)
+static int run(struct bus_authorization *a, sd_bus_error *error)
 {
 	uint64_t began = cpu_usec();
 	int r;
@@ -45,7 +67,7 @@ static int run(struct authorization *a, sd_bus_error *error)
 static int on_polkit(sd_bus_message *reply, void *userdata,
 		     sd_bus_error *unused)
 {
-	struct authorization *a = userdata;
+	struct bus_authorization *a = userdata;
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	const sd_bus_error *e = sd_bus_message_get_error(reply);
 	int allowed = false, challenge = false, r;
@@ -66,16 +88,8 @@ static int on_polkit(sd_bus_message *reply, void *userdata,
 	}
 	if (r < 0)
 		sd_bus_reply_method_errno(a->call, r, &error);
+	authorization_free(a);
 	return 0;
-}
-
-static void authorization_free(void *userdata)
-{
-	struct authorization *a = userdata;
-
-	bus_release_call(a->bus, a->uid);
-	sd_bus_message_unref(a->call);
-	free(a);
 }
 
 /* Rules read them with action.lookup("unit"); dialogs show the message. */
@@ -96,8 +110,8 @@ static int append_details(sd_bus_message *m, const sd_bus_message *call,
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int send_question(struct authorization *a, const char *unit,
-			 bool interactive, sd_bus_slot **ret)
+static int send_question(struct bus_authorization *a, const char *unit,
+			 bool interactive)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 	int r = sd_bus_message_new_method_call(a->bus->connection, &m, POLKIT,
@@ -116,16 +130,16 @@ static int send_question(struct authorization *a, const char *unit,
 			m, "us", interactive ? POLKIT_ALLOW_INTERACTION : 0U,
 			"");
 	return r < 0 ? r
-		     : sd_bus_call_async(a->bus->connection, ret, m, on_polkit,
-					 a, interactive ? INTERACTION_USEC : 0);
+		     : sd_bus_call_async(a->bus->connection, &a->question, m,
+					 on_polkit, a,
+					 interactive ? INTERACTION_USEC : 0);
 }
 
 int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 		       const char *unit, bus_method_t change,
 		       sd_bus_error *error)
 {
-	struct authorization *a;
-	sd_bus_slot *slot = NULL;
+	struct bus_authorization *a;
 	bool interactive;
 	uid_t uid;
 	int r;
@@ -142,15 +156,17 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 		bus_release_call(b, uid);
 		return -ENOMEM;
 	}
-	*a = (struct authorization){ b, sd_bus_message_ref(call), uid, action,
-				     change };
-	r = send_question(a, unit, interactive, &slot);
+	*a = (struct bus_authorization){ .bus = b,
+					 .call = sd_bus_message_ref(call),
+					 .uid = uid,
+					 .action = action,
+					 .change = change,
+					 .next = b->authorizations };
+	b->authorizations = a;
+	r = send_question(a, unit, interactive);
 	if (r < 0) {
 		authorization_free(a);
 		return refuse(error, action, "polkit does not answer");
 	}
-	sd_bus_slot_set_destroy_callback(slot, authorization_free);
-	sd_bus_slot_set_floating(slot, true);
-	sd_bus_slot_unref(slot);
 	return 1;
 }

@@ -15,6 +15,9 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 		       const char *unit, bus_method_t change,
 		       sd_bus_error *error);
 
+/** bus_drop_authorizations() - drop the calls that wait for polkit */
+void bus_drop_authorizations(struct bus *b);
+
 #define ACTION_DUMP "org.sutro1.dump"
 #define ACTION_MANAGE_DEVICES "org.sutro1.manage-devices"
 #define ACTION_MANAGE_POLICIES "org.sutro1.manage-policies"

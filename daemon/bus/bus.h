@@ -78,6 +78,7 @@ struct bus {
 	struct bus_waiter *waiters;
 	struct bus_change *changes;
 	struct bus_task *tasks;
+	struct bus_authorization *authorizations;
 	struct bus_quotas *quotas;
 	LIST_HEAD(, reservation) reservations;
 	struct varlink *varlink;

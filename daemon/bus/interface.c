@@ -289,6 +289,7 @@ void bus_close(struct bus *b)
 	bus_drop_waiters(b);
 	bus_drop_background(b);
 	bus_drop_changes(b);
+	bus_drop_authorizations(b);
 	bus_quotas_done(b);
 	b->vtable = sd_bus_slot_unref(b->vtable);
 }

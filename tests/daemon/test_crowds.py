@@ -154,7 +154,24 @@ def test_client_that_leaves_before_it_is_followed(
     client.close()
     bus.released(name)
     sutrod.settle()
+    bus.ping("org.freedesktop.PolicyKit1")
+    sutrod.settle()
     assert not sutrod.call("GetPolicy", "a.service")
+
+
+def test_end_while_polkit_decides(bus: Bus, sutrod: Sutrod) -> None:
+    """The daemon frees a call that waits for polkit; its sanitizer counts what is left."""
+    sutrod.start()
+    client = known_client(bus, sutrod)
+    bus.polkit.process.send_signal(signal.SIGSTOP)
+    try:
+        send_weight(client)
+        client.get_name_owner(NAME)
+        sutrod.settle()
+        sutrod.stop()
+    finally:
+        bus.polkit.process.send_signal(signal.SIGCONT)
+    client.close()
 
 
 def test_user_has_a_quarter_of_the_time(systemd: Systemd, sutrod: Sutrod) -> None:
