@@ -143,7 +143,6 @@ static struct blkg_policy_data *sutro_pd_alloc(struct gendisk *disk,
 		return NULL;
 	sutro_requests_init(&sblkg->requests);
 	INIT_LIST_HEAD(&sblkg->note_node);
-	init_waitqueue_head(&sblkg->slot_wait);
 	RB_CLEAR_NODE(&sblkg->active.node);
 	return &sblkg->pd;
 }

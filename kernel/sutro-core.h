@@ -135,6 +135,8 @@ enum sutro_idle_end {
  *		sutro_core_dispatch()
  * @flush_data:	requests queued for which flushes may wait; counted by the caller
  * @nr_active:	active groups
+ * @turn_vtime:	of the last turn for a request slot, never falls (sutro-share.c); the caller
+ *		protects it apart from the rest
  */
 struct sutro_core {
 	struct sutro_tunables tunables;
@@ -182,6 +184,7 @@ struct sutro_core {
 	bool async;
 	u32 flush_data;
 	u32 nr_active;
+	u32 turn_vtime;
 };
 
 /* After this time each group without requests has left, however long it is waited for. */
@@ -317,6 +320,37 @@ static inline bool sutro_is_shallow(const struct sutro_core *core, u64 now_ns)
 {
 	return sutro_before(now_ns, core->shallow_until_ns);
 }
+
+/**
+ * struct sutro_turn - place of a request that has no slot yet among others
+ * @class:	class of its entity there
+ * @vtime:	device time that its group has used, by hierarchical weight, in units of 4096 ns
+ */
+struct sutro_turn {
+	enum sutro_class class;
+	u32 vtime;
+};
+
+/* Does one come before another?  After those that came before it with the same vtime. */
+static inline bool sutro_turn_before(const struct sutro_turn *a,
+				     const struct sutro_turn *b)
+{
+	if (a->class != b->class)
+		return a->class < b->class;
+	return (s32)(a->vtime - b->vtime) < 0;
+}
+
+/* Are there nearly as many active groups as request slots?  A hint. */
+static inline bool sutro_is_crowded(const struct sutro_core *core, u32 slots)
+{
+	return READ_ONCE(core->nr_active) > 3 * slots / 4;
+}
+
+struct sutro_turn sutro_turn_of(const struct sutro_core *core,
+				const struct sutro_group *group,
+				enum sutro_class class);
+void sutro_turn_came(struct sutro_core *core, struct sutro_group *group,
+		     const struct sutro_turn *turn);
 
 /* Is the device so full that a group which is not alone may have to wait?  A hint. */
 static inline bool sutro_core_is_full(const struct sutro_core *core)

@@ -188,10 +188,11 @@ void sutro_flush_begin(struct sutro_queue *sq, struct request *rq)
 
 static void sutro_flush_release(struct request *rq)
 {
+	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
 	sutro_rq_init(rq, 0);
-	sutro_slot_freed(sblkg);
+	sutro_slot_freed(sq, sblkg);
 	blkg_put(sutro_to_blkg(sblkg));
 }
 

@@ -166,19 +166,18 @@ static void sutro_requeue_request(struct request *rq)
 
 static void sutro_finish_request(struct request *rq)
 {
+	struct sutro_queue *sq = rq->q->elevator->elevator_data;
 	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
 	if (!sblkg)
 		return;
 	if (sutro_rq_flushes(rq)) {
-		struct sutro_queue *sq = rq->q->elevator->elevator_data;
-
 		sutro_flush_cancel(sq, rq);
 		sutro_wake_dispatcher(sq);
 		return;
 	}
 	sutro_rq_set_blkg(rq, NULL);
-	sutro_slot_freed(sblkg);
+	sutro_slot_freed(sq, sblkg);
 	blkg_put(sutro_to_blkg(sblkg));
 }
 
@@ -212,6 +211,7 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	sq->q = q;
 	spin_lock_init(&sq->lock);
 	spin_lock_init(&sq->done_lock);
+	spin_lock_init(&sq->turn_lock);
 	INIT_LIST_HEAD(&sq->notes);
 	INIT_LIST_HEAD(&sq->prompt);
 	INIT_LIST_HEAD(&sq->passing);

@@ -324,7 +324,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (sutro_rq_state(rq) == SUTRO_RQ_PASSED) {
 		/* From when the note is read on, the request may not hold the group. */
 		sutro_rq_set_blkg(rq, NULL);
-		sutro_slot_freed(sblkg);
+		sutro_slot_freed(sq, sblkg);
 	}
 	if (sq->device.unseen)
 		sutro_direct_ordered(sq, sblkg, rq, now_ns);

@@ -15,6 +15,18 @@
  * of its own group, and of each ancestor but the root (sutro_group_slots()).  So a subtree
  * gains nothing by many groups.
  *
+ * With more groups than slots, each of these would hold a request that waits for its turn, and
+ * the next request of a heavy group would wait for a slot as long as theirs.  So while nearly
+ * as many groups as slots are active, and once one without a request finds no slot, submitters
+ * wait for their turn (sutro-turn.c).  Groups with no more than an even part leave an eighth
+ * of the slots to heavier ones, and protected groups take these without a turn, if they are free.
+ * On a rotational disk, so does the group in service: without the next request of a stream, its
+ * slice would end.  Hardware queues with slots of their own have no turns.
+ *
+ *	An hdd with 64 slots, 100 writers of weight 100, each with a stream, and a reader of 1000
+ *	with a request at a time.  Without turns, the reader received 0.2 of its share, and the
+ *	writers 28 MB/s: one had no request left after the first one of its slice.
+ *
  * A submitter without a free slot sleeps until a request of the group or ancestor that has
  * too many is done.  A request that waits for a flush uses a slot, too, until its data come.
  * A submitter that may not sleep gets one of the few slots that blk-mq leaves to a shallow
@@ -64,6 +76,8 @@
  * a request of another cgroup, whose end wakes no submitter of this one.
  */
 #define SUTRO_SLOT_LOOK (HZ / 10)
+/* For how long at most a submitter waits for those of higher classes. */
+#define SUTRO_SLOT_AGE HZ
 
 /**
  * struct sutro_seen - writeback that bio_merge has seen last on a CPU
@@ -83,11 +97,13 @@ static DEFINE_PER_CPU(struct sutro_seen, sutro_seen);
 /**
  * struct sutro_quota - the slots of a group, or of a group and all below it
  * @sblkg:	the group
+ * @turns:	those that wait for one of them: of the group, or of the leaf
  * @used:	slots that it uses
  * @limit:	slots that it may use
  */
 struct sutro_quota {
 	struct sutro_blkg *sblkg;
+	struct sutro_turns *turns;
 	unsigned int used;
 	unsigned int limit;
 };
@@ -142,6 +158,101 @@ static bool sutro_is_alone(struct sutro_queue *sq)
 	       !READ_ONCE(sq->core.limit_ns);
 }
 
+/* Slots that protected groups have without a turn, and do not use.  A hint. */
+static unsigned int sutro_kept_slots(struct sutro_queue *sq)
+{
+	unsigned int kept = sq->q->nr_requests / SUTRO_LEFT_PART;
+
+	return kept - min(kept, READ_ONCE(sq->core.protect.requests));
+}
+
+/*
+ * Are slots of a leaf taken in turn?  From when a group without a request finds none, and as long
+ * as nearly as many groups as slots are active.  A hint.
+ */
+static bool sutro_is_in_turn(struct sutro_queue *sq)
+{
+	bool is_crowded = sutro_is_crowded(&sq->core, sq->q->nr_requests);
+	bool waits = sutro_turns_pending(&sq->turns);
+	bool crowd = READ_ONCE(sq->crowd);
+
+	if (crowd != (is_crowded && (waits || crowd)))
+		WRITE_ONCE(sq->crowd, !crowd);
+	return waits || (crowd && is_crowded);
+}
+
+/* Does a group wait for its turn, when others do?  A hint. */
+static bool sutro_takes_turns(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+{
+	if (!sutro_is_in_turn(sq))
+		return false;
+	if (sutro_group_protected(&sblkg->group))
+		return !sutro_kept_slots(sq);
+	return !sq->core.tunables.rotational ||
+	       &sblkg->group != READ_ONCE(sq->core.in_service);
+}
+
+/* Slots that a group leaves to others in a crowd. */
+static unsigned int sutro_left_in_crowd(struct sutro_queue *sq,
+					struct sutro_blkg *sblkg)
+{
+	unsigned int nr = READ_ONCE(sq->core.nr_active);
+
+	if (!sutro_is_crowded(&sq->core, sq->q->nr_requests) ||
+	    !sutro_takes_turns(sq, sblkg) ||
+	    sutro_group_heavy(&sblkg->group, nr))
+		return 0;
+	return sutro_kept_slots(sq);
+}
+
+/* Have all hardware queues the same slots? */
+static bool sutro_shares_slots(const struct request_queue *q)
+{
+	return q->nr_hw_queues == 1 || q->sched_shared_tags;
+}
+
+/* Slots in use, those just taken and those of kernel threads included. */
+static unsigned int sutro_used_slots(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		return sbitmap_weight(&hctx->sched_tags->bitmap_tags.sb);
+	return 0;
+}
+
+static struct sutro_blkg *sutro_root_of(struct sutro_blkg *sblkg)
+{
+	struct sutro_group *group = &sblkg->group;
+
+	while (group->parent)
+		group = group->parent;
+	return sutro_blkg_of(group);
+}
+
+/* The slots of the leaf, for one more request of a group.  No limit while there are no turns. */
+static struct sutro_quota sutro_quota_of_leaf(struct sutro_queue *sq,
+					      struct sutro_blkg *sblkg)
+{
+	struct sutro_quota all = { .turns = &sq->turns, .limit = UINT_MAX / 2 };
+	bool in_turn;
+
+	if (!sutro_shares_slots(sq->q))
+		return all;
+	in_turn = sutro_takes_turns(sq, sblkg);
+	if (!in_turn && (atomic_read(&sblkg->nr_requests) ||
+			 !sutro_is_crowded(&sq->core, sq->q->nr_requests)))
+		return all;
+	all.sblkg = sutro_root_of(sblkg);
+	all.used = sutro_used_slots(sq->q) + READ_ONCE(all.turns->promised);
+	all.limit = sq->q->nr_requests - sutro_left_in_crowd(sq, sblkg);
+	if (in_turn && sutro_quota_left(&all) > 0 &&
+	    !sutro_turns_pass(sq, sblkg, &all.sblkg->group))
+		all.limit = 0;
+	return all;
+}
+
 /* The quota with the fewest slots left, of a group and its ancestors, if all share @slots. */
 static struct sutro_quota sutro_quota_of_slots(struct sutro_queue *sq,
 					       struct sutro_blkg *sblkg,
@@ -149,17 +260,21 @@ static struct sutro_quota sutro_quota_of_slots(struct sutro_queue *sq,
 					       unsigned int free)
 {
 	struct sutro_group *group = &sblkg->group;
-	struct sutro_quota least = { .sblkg = sblkg }, quota;
+	struct sutro_quota least = { .sblkg = sblkg, .turns = &sblkg->turns };
+	struct sutro_quota quota;
 	u32 limits[SUTRO_LEVELS + 1];
 
-	least.used = atomic_read(&sblkg->nr_requests);
+	least.used = atomic_read(&sblkg->nr_requests) +
+		     READ_ONCE(sblkg->turns.promised);
 	least.limit = sutro_group_slots(group, slots, free, limits);
 	for (; group->parent; group = group->parent) {
 		sblkg = sutro_blkg_of(group);
 		quota = (struct sutro_quota){
 			.sblkg = sblkg,
+			.turns = &sblkg->turns,
 			.used = atomic_read(&sblkg->nr_requests) +
-				atomic_read(&sblkg->nr_below),
+				atomic_read(&sblkg->nr_below) +
+				READ_ONCE(sblkg->turns.promised),
 			.limit = limits[group->depth],
 		};
 		if (sutro_quota_left(&quota) < sutro_quota_left(&least))
@@ -168,69 +283,91 @@ static struct sutro_quota sutro_quota_of_slots(struct sutro_queue *sq,
 	return least;
 }
 
-/* The quota with the fewest slots left for requests of a task. */
+/*
+ * The quota with the fewest slots left for requests of a task.  A slot of @promised has been
+ * promised to it, if that is not NULL.
+ */
 static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
-					 struct sutro_blkg *sblkg)
+					 struct sutro_blkg *sblkg,
+					 const struct sutro_turns *promised)
 {
 	unsigned int each = READ_ONCE(sq->group_requests);
 	struct sutro_quota own = {
 		.sblkg = sblkg,
-		.used = atomic_read(&sblkg->nr_requests),
+		.turns = &sblkg->turns,
+		.used = atomic_read(&sblkg->nr_requests) +
+			READ_ONCE(sblkg->turns.promised),
 		.limit = each ?: UINT_MAX / 2,
-	}, quota;
+	}, quota, all;
 	bool leaves = sutro_leaves_slots(sq, sblkg);
 	unsigned int free = 0;
 
 	if (each || sutro_is_alone(sq))
 		return own;
-	if (!leaves && !sutro_is_not_probed(sq, sblkg))
+	if (!leaves && !sutro_is_not_probed(sq, sblkg)) {
 		free = sutro_free_slots(sq);
+		free -= min(free, sutro_left_in_crowd(sq, sblkg));
+	}
 	quota = sutro_quota_of_slots(sq, sblkg, sq->q->nr_requests, free);
+	quota.used -= quota.turns == promised;
+	if (sutro_quota_left(&quota) > 0 && promised != &sq->turns) {
+		all = sutro_quota_of_leaf(sq, sblkg);
+		if (sutro_quota_left(&all) < sutro_quota_left(&quota))
+			quota = all;
+	}
 	if (!leaves)
 		return quota;
 	own.limit = 1;
 	return sutro_quota_left(&own) < sutro_quota_left(&quota) ? own : quota;
 }
 
+/* Has a submitter waited for so long that it need not let higher classes go first? */
+static bool sutro_has_waited(const struct sutro_group *at,
+			     const struct sutro_turn *turn, unsigned long since)
+{
+	return time_after(jiffies, since + SUTRO_SLOT_AGE) &&
+	       sutro_outranked(&at->level, &at->level.rank[turn->class]);
+}
+
 static void sutro_sleep_for_slot(struct sutro_queue *sq,
 				 struct sutro_blkg *sblkg,
-				 struct sutro_blkg *full)
+				 struct sutro_quota quota)
 {
-	struct sutro_quota quota;
+	unsigned long since = jiffies;
 	bool is_full;
 
 	do {
-		struct sutro_blkg *at = full;
-		DEFINE_WAIT(wait);
+		const struct sutro_group *at = &quota.sblkg->group;
+		struct sutro_turns *turns = quota.turns;
+		struct sutro_waiter waiter = {
+			.left = sutro_left_in_crowd(sq, sblkg),
+		};
+		bool is_promised;
 
+		sutro_turns_wait(sq, sblkg, turns, at, &waiter);
 		for (;;) {
-			prepare_to_wait_exclusive(&at->slot_wait, &wait,
-						  TASK_UNINTERRUPTIBLE);
-			quota = sutro_quota_of(sq, sblkg);
-			is_full = sutro_quota_left(&quota) <= 0;
-			full = quota.sblkg;
-			if (!is_full || full != at)
+			/* Its barrier pairs with that of sutro_slot_freed(). */
+			set_current_state(TASK_UNINTERRUPTIBLE);
+			is_promised = READ_ONCE(waiter.is_promised);
+			quota = sutro_quota_of(sq, sblkg,
+					       is_promised ? turns : NULL);
+			is_full = sutro_quota_left(&quota) <= 0 &&
+				  !sutro_has_waited(at, &waiter.turn, since);
+			if (is_promised || !is_full || quota.turns != turns)
 				break;
 			io_schedule_timeout(SUTRO_SLOT_LOOK);
 		}
-		finish_wait(&at->slot_wait, &wait);
+		__set_current_state(TASK_RUNNING);
+		is_promised = sutro_turns_end(sq, turns, &waiter);
 		/*
 		 * A completed request wakes one waiter.  Wake another one, because the
 		 * limit may have risen by more than one slot, or this waiter now waits for
 		 * another group.
 		 */
-		if (is_full || sutro_quota_left(&quota) > 1)
-			wake_up(&at->slot_wait);
+		if (turns != &sq->turns &&
+		    (is_full ? is_promised : sutro_quota_left(&quota) > 1))
+			sutro_turns_next(sq, turns);
 	} while (is_full);
-}
-
-static void sutro_slot_wake(struct sutro_blkg *sblkg)
-{
-	/* Pairs with the barrier of prepare_to_wait_exclusive(). */
-	smp_mb__after_atomic();
-	/* Read after that barrier. */
-	if (waitqueue_active(&sblkg->slot_wait))
-		wake_up(&sblkg->slot_wait);
 }
 
 /**
@@ -249,21 +386,31 @@ void sutro_slot_taken(struct sutro_blkg *sblkg)
 
 /**
  * sutro_slot_freed - a request of a group is done: there is room for another
+ * @sq:		the leaf
  * @sblkg:	the group
+ *
+ * The request still has its tag.
  */
-void sutro_slot_freed(struct sutro_blkg *sblkg)
+void sutro_slot_freed(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
 	struct sutro_group *group = sblkg->group.parent;
 
 	/* Pairs with the acquire in sutro_active_in_use(). */
 	smp_mb__before_atomic();
 	atomic_dec(&sblkg->nr_requests);
-	sutro_slot_wake(sblkg);
+	/* Pairs with the barrier of set_current_state() in sutro_sleep_for_slot(). */
+	smp_mb__after_atomic();
+	sutro_turns_next(sq, &sblkg->turns);
 	for (; group && group->parent; group = group->parent) {
 		sblkg = sutro_blkg_of(group);
 		atomic_dec(&sblkg->nr_below);
-		sutro_slot_wake(sblkg);
+		/* As above. */
+		smp_mb__after_atomic();
+		sutro_turns_next(sq, &sblkg->turns);
 	}
+	if (sutro_turns_pending(&sq->turns))
+		sutro_turns_serve(sq, sq->q->nr_requests,
+				  sutro_used_slots(sq->q) - 1);
 }
 
 /* Is less than half of the slots in use, so that no group can have too many? */
@@ -273,17 +420,26 @@ static bool sutro_has_room(struct sutro_queue *sq)
 	       2 * sutro_free_slots(sq) > sq->q->nr_requests;
 }
 
-/* The running task's group, held by a reference, if it may have no more slots now. */
+/*
+ * The running task's group, held by a reference, if it may have no more slots now.  Sets
+ * @ret_depth, if it is 0, to the number of slots that the group may choose from, if these are
+ * not all.
+ */
 static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
-					struct sutro_quota *ret_quota)
+					struct sutro_quota *ret_quota,
+					unsigned int *ret_depth)
 {
+	unsigned int left;
 	struct sutro_blkg *sblkg;
 
 	rcu_read_lock();
 	sblkg = sutro_current_blkg(sq->q);
 	/* A cgroup that has not used this leaf before has none. */
 	if (sblkg) {
-		*ret_quota = sutro_quota_of(sq, sblkg);
+		left = sutro_left_in_crowd(sq, sblkg);
+		if (left && !*ret_depth)
+			*ret_depth = sq->q->nr_requests - left;
+		*ret_quota = sutro_quota_of(sq, sblkg, NULL);
 		if (sutro_quota_left(ret_quota) > 0 ||
 		    !blkg_tryget(sutro_to_blkg(sblkg)))
 			sblkg = NULL;
@@ -304,7 +460,8 @@ static noinline void sutro_limit_group(struct sutro_queue *sq,
 				       struct blk_mq_alloc_data *data)
 {
 	struct sutro_quota quota = { .limit = UINT_MAX / 2 };
-	struct sutro_blkg *sblkg = sutro_limited(sq, &quota);
+	struct sutro_blkg *sblkg =
+		sutro_limited(sq, &quota, &data->shallow_depth);
 
 	if (!sblkg) {
 		data->nr_tags = min_t(unsigned int, data->nr_tags,
@@ -316,7 +473,7 @@ static noinline void sutro_limit_group(struct sutro_queue *sq,
 	if (data->flags & BLK_MQ_REQ_NOWAIT)
 		data->shallow_depth = 1;
 	else
-		sutro_sleep_for_slot(sq, sblkg, quota.sblkg);
+		sutro_sleep_for_slot(sq, sblkg, quota);
 	blkg_put(sutro_to_blkg(sblkg));
 }
 

@@ -210,6 +210,8 @@ struct sutro_group_protect;
  * @latency:	the state of this target, NULL until requests have completed for which one
  *		holds, and then until the group is freed
  * @protect:	whether it is protected, NULL until it might have been (sutro-protect.c)
+ * @turn_vtime:	its turn for a request slot (sutro-share.c)
+ * @turn_used:	low bits of @stat.time_ns in units of 1024 ns, as of that
  * @stat:	counters of io.sutro.stat; time_ns up to the last charge, backlog_ns as
  *		sutro_group_backlog_ns() reads it
  */
@@ -241,6 +243,8 @@ struct sutro_group {
 	struct list_head node;
 	struct sutro_latency *latency;
 	struct sutro_group_protect *protect;
+	u32 turn_vtime;
+	u32 turn_used;
 	struct {
 		u64 time_ns;
 		u64 idle_ns;
@@ -360,6 +364,7 @@ void sutro_group_set_weight(struct sutro_group *group, u32 weight);
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_level_share(const struct sutro_group *group, u64 amount);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
+bool sutro_group_heavy(const struct sutro_group *group, u32 nr);
 u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 		      u32 ret_slots[SUTRO_LEVELS + 1]);
 bool sutro_outranked(const struct sutro_level *level,

@@ -16,7 +16,7 @@
  *				under q->queue_lock
  *  sutro_active_lock		which groups are in use; under sutro_queue.lock or
  *				q->queue_lock
- *  sutro_blkg.slot_wait.lock	the waitqueue's own; under done_lock, too
+ *  sutro_queue.turn_lock	submitters that wait for a request slot; under done_lock, too
  *
  * sutro_queue.lock is never taken under q->queue_lock: writing a setting or
  * removing a cgroup only leaves a note under done_lock.
@@ -119,6 +119,42 @@ struct sutro_busy {
 };
 
 /**
+ * struct sutro_turns - submitters that wait for one of some slots
+ * @waiters:	by turn
+ * @promised:	slots of those that were woken for one, and have not taken it yet
+ *
+ * Both are written under sutro_queue.turn_lock, and read without it as hints.
+ */
+struct sutro_turns {
+	struct rb_root waiters;
+	unsigned int promised;
+};
+
+/**
+ * struct sutro_waiter - a submitter that waits
+ * @node:	place in &sutro_turns.waiters, empty when it is not there
+ * @task:	the task that sleeps
+ * @group:	its group; NULL if only that group waits there
+ * @turn:	its turn
+ * @left:	how many of all slots it leaves to others
+ * @is_promised: it was woken for a slot
+ */
+struct sutro_waiter {
+	struct rb_node node;
+	struct task_struct *task;
+	struct sutro_group *group;
+	struct sutro_turn turn;
+	unsigned int left;
+	bool is_promised;
+};
+
+/* Does anyone wait?  A hint. */
+static inline bool sutro_turns_pending(const struct sutro_turns *turns)
+{
+	return READ_ONCE(turns->waiters.rb_node);
+}
+
+/**
  * struct sutro_blkg - one cgroup on one leaf, as the block layer sees it
  * @pd:		must be first
  * @group:	as the algorithm sees it
@@ -133,7 +169,7 @@ struct sutro_busy {
  * @few:	latency buckets of the first reads, plus one; 0 = none yet; not used with @busy
  * @nr_requests: request slots in use by the group itself
  * @nr_below:	request slots in use by all groups below it; not counted for the root
- * @slot_wait:	submitters of the group and of those below it, while these together may
+ * @turns:	submitters of the group and of those below it, while these together may
  *		not have another slot
  * @note_node:	place in sutro_queue.notes, empty while there is no note
  * @rcu:	to free it, when it is in no list any more; that of @pd is not in every
@@ -161,7 +197,7 @@ struct sutro_blkg {
 	atomic_t nr_requests;
 	atomic_t nr_below;
 	atomic_t slots_refused;
-	wait_queue_head_t slot_wait;
+	struct sutro_turns turns;
 	union {
 		struct list_head note_node;
 		struct rcu_head rcu;
@@ -243,6 +279,9 @@ struct sutro_stage {
  * @direct_cost_ns: device time of the requests that completed in the last tick
  * @direct_work: accounts for requests in direct mode
  * @exiting:	no more notes are taken
+ * @turn_lock:	protects all &struct sutro_turns of the leaf, and @sutro_group.turn_vtime
+ * @turns:	submitters that wait for any slot of the leaf
+ * @crowd:	slots are taken in turn as long as there are nearly as many active groups as slots
  */
 struct sutro_queue {
 	struct request_queue *q;
@@ -288,6 +327,11 @@ struct sutro_queue {
 	u64 direct_cost_ns;
 	struct delayed_work direct_work;
 	bool exiting;
+
+	/* protects all &struct sutro_turns of the leaf */
+	spinlock_t turn_lock ____cacheline_aligned_in_smp;
+	struct sutro_turns turns;
+	bool crowd;
 };
 
 static inline struct sutro_blkg *sutro_blkg_of(struct sutro_group *group)
@@ -432,9 +476,21 @@ static inline bool sutro_is_awaited(struct sutro_queue *sq)
 
 /* sutro-slots.c */
 void sutro_slot_taken(struct sutro_blkg *sblkg);
-void sutro_slot_freed(struct sutro_blkg *sblkg);
+void sutro_slot_freed(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void sutro_slots_see(struct sutro_queue *sq, struct bio *bio);
+
+/* sutro-turn.c */
+void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		      struct sutro_turns *turns, const struct sutro_group *at,
+		      struct sutro_waiter *waiter);
+bool sutro_turns_end(struct sutro_queue *sq, struct sutro_turns *turns,
+		     struct sutro_waiter *waiter);
+void sutro_turns_next(struct sutro_queue *sq, struct sutro_turns *turns);
+void sutro_turns_serve(struct sutro_queue *sq, unsigned int slots,
+		       unsigned int used);
+bool sutro_turns_pass(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+		      const struct sutro_group *root);
 
 /* sutro-trace.c */
 void sutro_report(struct sutro_queue *sq);

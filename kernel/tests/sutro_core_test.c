@@ -354,41 +354,6 @@ static void sutro_test_nested(struct kunit *test)
 	EXPECT_NEAR(test, time_ns, 500 * MS, MS);
 }
 
-/* The example of sutro_group_slots(): many groups in a light subtree have its few slots. */
-static void sutro_test_slots(struct kunit *test)
-{
-	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_group *groups =
-		kunit_kzalloc(test, 200 * sizeof(*groups), GFP_KERNEL);
-	u32 slots[SUTRO_LEVELS + 1];
-	int i;
-
-	KUNIT_ASSERT_NOT_NULL(test, groups);
-	sutro_group_set_weight(&t->a, 1000);
-	sutro_group_set_weight(&t->b, 1);
-	for (i = 0; i < 200; i++) {
-		sutro_group_init(&groups[i], &t->b, SUTRO_WEIGHT_DFL);
-		arrive(t, &groups[i], 1);
-	}
-	/* Alone, the subtree has all. */
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 1);
-	KUNIT_EXPECT_EQ(test, slots[1], 64);
-	KUNIT_EXPECT_EQ(test, slots[2], 1);
-	arrive(t, &t->a, 1);
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&t->a, 64, 0, slots), 63);
-	KUNIT_EXPECT_EQ(test, slots[1], 63);
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 1);
-	KUNIT_EXPECT_EQ(test, slots[1], 16);
-	/* Free slots are added to a part, not to the slots that are never refused. */
-	sutro_group_slots(&groups[0], 64, 10, slots);
-	KUNIT_EXPECT_EQ(test, slots[2], 10);
-	KUNIT_EXPECT_EQ(test, slots[1], 16);
-	/* A heavy one of them has most slots of the subtree. */
-	sutro_group_set_weight(&groups[0], SUTRO_WEIGHT_MAX);
-	KUNIT_EXPECT_EQ(test, sutro_group_slots(&groups[0], 64, 0, slots), 5);
-	KUNIT_EXPECT_EQ(test, slots[1], 16);
-}
-
 /* Weight 1 beside 10000, one request of 8 ms at a time: 5 s, not 80. */
 static void sutro_test_starved(struct kunit *test)
 {
@@ -554,7 +519,6 @@ static struct kunit_case sutro_core_test_cases[] = {
 	KUNIT_CASE(sutro_test_long_sleep),
 	KUNIT_CASE(sutro_test_deep_tree),
 	KUNIT_CASE(sutro_test_nested),
-	KUNIT_CASE(sutro_test_slots),
 	KUNIT_CASE(sutro_test_starved),
 	KUNIT_CASE(sutro_test_many_starved),
 	KUNIT_CASE(sutro_test_root),

@@ -10,6 +10,49 @@
 /* Protected groups have this part of the slots for themselves. */
 #define PROTECTED_PART 8
 
+/* Slots that protected groups have without a turn, and do not use. */
+static u32 leaf_kept(const struct leaf *leaf)
+{
+	u32 kept = leaf->slots / PROTECTED_PART;
+
+	return kept - min(kept, leaf->core.protect.requests);
+}
+
+/* Do groups take turns for slots, and is a group one of them? */
+static bool leaf_takes_turns(const struct leaf *leaf,
+			     const struct leaf_group *group)
+{
+	if (leaf->fifo ||
+	    !(leaf->turns ||
+	      (leaf->crowd && sutro_is_crowded(&leaf->core, leaf->slots))))
+		return false;
+	if (sutro_group_protected(&group->core))
+		return !leaf_kept(leaf);
+	return !leaf->core.tunables.rotational ||
+	       &group->core != leaf->core.in_service;
+}
+
+/* Slots that a group leaves to others in a crowd. */
+static u32 leaf_left(const struct leaf *leaf, const struct leaf_group *group)
+{
+	if (!leaf_takes_turns(leaf, group) ||
+	    !sutro_is_crowded(&leaf->core, leaf->slots) ||
+	    sutro_group_heavy(&group->core, leaf->core.nr_active))
+		return 0;
+	return leaf_kept(leaf);
+}
+
+/* Its turn among all of the leaf. */
+static struct sutro_turn leaf_turn(const struct leaf *leaf,
+				   const struct leaf_group *group)
+{
+	const struct sutro_group *top = &group->core;
+
+	while (top->depth > 1)
+		top = top->parent;
+	return sutro_turn_of(&leaf->core, &group->core, top->entity.class);
+}
+
 /* May a group have one more request, and each of its ancestors? */
 static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 {
@@ -22,6 +65,7 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 	if (leaf->probe.active &&
 	    !sutro_probe_is_of(&leaf->probe, group->peer.class))
 		free = 0;
+	free -= min(free, leaf_left(leaf, group));
 	if (group->requests >= sutro_group_slots(at, leaf->slots, free, slots))
 		return false;
 	for (; at->parent; at = at->parent) {
@@ -46,9 +90,10 @@ static void leaf_count(struct leaf_group *group, int nr)
  * Slots that were promised to woken clients are taken.  Async requests have three quarters of them,
  * as bits of blk-mq's bitmap, however many sync requests have.
  */
-bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group, bool sync)
+static bool leaf_has_room(const struct leaf *leaf, struct leaf_group *group,
+			  bool sync)
 {
-	u32 async_slots = 3 * leaf->slots / 4, slots = leaf->slots, left;
+	u32 async_slots = 3 * leaf->slots / 4, left = 0;
 
 	if (sutro_protects(&leaf->core.protect)
 		    ? !sutro_group_protected(&group->core)
@@ -56,21 +101,66 @@ bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group, bool sync)
 			      !sutro_latency_late_ns(&group->core)) {
 		left = leaf->slots / PROTECTED_PART;
 		left -= min(left, leaf->core.protect.requests);
-		slots -= left;
 		async_slots -= left;
 	}
-	return leaf->slots_used + leaf->slots_promised < slots &&
+	left = max(left, leaf_left(leaf, group));
+	return leaf->slots_used + leaf->slots_promised < leaf->slots - left &&
 	       (sync || leaf->slots_async < async_slots) &&
 	       leaf_has_quota(leaf, group);
+}
+
+/* Is there a slot for a client, and does none that waits come before it? */
+bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
+{
+	const struct slot_waiter *first = leaf->waiters;
+	bool came = leaf->came == group;
+	struct sutro_turn turn;
+
+	leaf->came = NULL;
+	if (!leaf_has_room(leaf, group, sync))
+		return false;
+	if (came || !leaf_takes_turns(leaf, group))
+		return true;
+	turn = leaf_turn(leaf, group);
+	if (leaf->nr_waiters && sutro_turn_before(&first->turn, &turn) &&
+	    leaf_has_quota(leaf, first->group))
+		return false;
+	sutro_turn_came(&leaf->core, &group->core, &turn);
+	return true;
+}
+
+/* Does a client wait for any slot of the leaf, so that others take turns with it? */
+static bool leaf_begins_turns(const struct leaf *leaf,
+			      const struct slot_waiter *waiter)
+{
+	bool takes = leaf_takes_turns(leaf, waiter->group);
+
+	if (leaf->fifo || !waiter->sync || !leaf_has_quota(leaf, waiter->group))
+		return false;
+	return takes || (!waiter->group->requests &&
+			 sutro_is_crowded(&leaf->core, leaf->slots));
 }
 
 /* Wake up a client when its group may have one more request. */
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client)
 {
+	struct slot_waiter waiter = {
+		group, sync, fn, client, leaf_turn(leaf, group),
+	};
+	u32 i = leaf->nr_waiters;
+
 	assert(leaf->nr_waiters < LEAF_MAX_WAITERS);
-	leaf->waiters[leaf->nr_waiters++] =
-		(struct slot_waiter){ group, sync, fn, client };
+	leaf->nr_waiters++;
+	leaf->turns |= leaf_begins_turns(leaf, &waiter);
+	if (leaf_takes_turns(leaf, group))
+		for (; i; i--) {
+			if (!sutro_turn_before(&waiter.turn,
+					       &leaf->waiters[i - 1].turn))
+				break;
+			leaf->waiters[i] = leaf->waiters[i - 1];
+		}
+	leaf->waiters[i] = waiter;
 }
 
 /* A client that was woken up takes its slot, or needs none. */
@@ -79,6 +169,7 @@ void leaf_end_wait(struct leaf *leaf, struct leaf_group *group, bool sync)
 	leaf->slots_promised--;
 	leaf->slots_async -= !sync;
 	leaf_count(group, -1);
+	leaf->came = group;
 }
 
 void leaf_take_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
@@ -90,6 +181,7 @@ void leaf_take_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 
 void leaf_free_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 {
+	bool waits = false;
 	u32 i, left = 0;
 
 	leaf->slots_used--;
@@ -98,15 +190,24 @@ void leaf_free_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 	for (i = 0; i < leaf->nr_waiters; i++) {
 		struct slot_waiter *waiter = &leaf->waiters[i];
 
-		if (leaf_has_slot(leaf, waiter->group, waiter->sync)) {
+		bool is_passed = waits && leaf_takes_turns(leaf, waiter->group);
+
+		if (!is_passed &&
+		    leaf_has_room(leaf, waiter->group, waiter->sync)) {
 			/* Until leaf_end_wait(), so that no other client takes it. */
 			leaf->slots_promised++;
 			leaf->slots_async += !waiter->sync;
 			leaf_count(waiter->group, 1);
+			sutro_turn_came(&leaf->core, &waiter->group->core,
+					&waiter->turn);
 			waiter->fn(waiter->client);
 		} else {
+			waits |= leaf_begins_turns(leaf, waiter);
 			leaf->waiters[left++] = *waiter;
 		}
 	}
 	leaf->nr_waiters = left;
+	leaf->turns = waits;
+	leaf->crowd = (leaf->crowd || leaf->turns) &&
+		      sutro_is_crowded(&leaf->core, leaf->slots);
 }

@@ -128,6 +128,7 @@ struct slot_waiter {
 	bool sync;
 	leaf_slot_fn *fn;
 	void *client;
+	struct sutro_turn turn;
 };
 
 #define LEAF_MAX_WAITERS 1024
@@ -142,6 +143,9 @@ struct slot_waiter {
  * @slots_used:	requests that wait or are at the drive
  * @slots_promised: clients that have been woken up for a slot
  * @slots_async: of both, those of async requests
+ * @turns:	a client waits for any slot, in its turn
+ * @crowd:	they take turns as long as there are nearly as many groups as slots
+ * @came:	the group of a client whose turn has come, and which takes its slot next
  * @held:	taken from the scheduler, but the drive is full
  * @flushes:	flushes for which the drive is full
  * @timer_ns:	when the wait for a group's next request ends
@@ -160,6 +164,9 @@ struct leaf {
 	u32 slots_used;
 	u32 slots_promised;
 	u32 slots_async;
+	bool turns;
+	bool crowd;
+	const struct leaf_group *came;
 	struct slot_waiter waiters[LEAF_MAX_WAITERS];
 	u32 nr_waiters;
 
@@ -208,8 +215,7 @@ u64 leaf_cost_ns(struct leaf *leaf, const struct rq *rq,
 		 const struct sutro_sample *sample);
 
 /* leaf-slots.c */
-bool leaf_has_slot(const struct leaf *leaf, struct leaf_group *group,
-		   bool sync);
+bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync);
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client);
 void leaf_end_wait(struct leaf *leaf, struct leaf_group *group, bool sync);
