@@ -362,10 +362,12 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 		/*
 		 * A completed request wakes one waiter.  Wake another one, because the
 		 * limit may have risen by more than one slot, or this waiter now waits for
-		 * another group.
+		 * another group.  If the limit has fallen, there is no slot for any: waiters
+		 * would wake one another without end.
 		 */
 		if (turns != &sq->turns &&
-		    (is_full ? is_promised : sutro_quota_left(&quota) > 1))
+		    (is_full ? is_promised && quota.turns != turns
+			     : sutro_quota_left(&quota) > 1))
 			sutro_turns_next(sq, turns);
 	} while (is_full);
 }
