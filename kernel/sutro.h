@@ -132,7 +132,7 @@ struct sutro_turns {
 
 /**
  * struct sutro_waiter - a submitter that waits
- * @node:	place in &sutro_turns.waiters, empty when it is not there
+ * @node:	place in &sutro_turns.waiters, until @is_promised
  * @task:	the task that sleeps
  * @group:	its group; NULL if only that group waits there
  * @turn:	its turn

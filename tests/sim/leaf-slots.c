@@ -189,7 +189,6 @@ void leaf_free_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 	leaf_count(group, -1);
 	for (i = 0; i < leaf->nr_waiters; i++) {
 		struct slot_waiter *waiter = &leaf->waiters[i];
-
 		bool is_passed = waits && leaf_takes_turns(leaf, waiter->group);
 
 		if (!is_passed &&
