@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The common form of the files of all benches: scenarios with goals, and parts of them."""
 
+import difflib
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,22 @@ from rig import result
 from bench.read import Name, ScenarioError, unique
 
 HERE = Path(__file__).resolve().parent
+
+# No more names than these are listed in an error.
+LISTED = 20
+
+
+def hint(name: str, there: Sequence[str]) -> str:
+    """For the error about a name that is not there: all names, or those like it if they are many."""
+    if len(there) <= LISTED:
+        return f"there are {', '.join(there)}"
+    longer = [one for one in there if one.startswith(name)]
+    if longer:
+        return f"{name}* are {len(longer)} of them, such as {longer[0]}"
+    close = difflib.get_close_matches(name, there, n=3)
+    if close:
+        return f"like it are {', '.join(close)}"
+    return f"there are {len(there)}, from {there[0]} to {there[-1]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +69,7 @@ class Book:
         for name in names:
             found = fnmatch.filter(there, name)
             if not found:
-                raise ScenarioError(f"no scenario {name}; there are {', '.join(there)}")
+                raise ScenarioError(f"no scenario {name}; {hint(name, there)}")
             matching.update(found)
         for name in schedulers:
             if name not in self.SCHEDULERS:

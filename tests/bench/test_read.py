@@ -12,6 +12,7 @@ from rig.result import Goal
 from uml import scenario as fairness
 
 from bench.attribution import scenario as attribution
+from bench.book import hint
 from bench.demo import scenario as demo
 from bench.harm import scenario as harm
 from bench.overhead import scenario as overhead
@@ -303,6 +304,15 @@ def test_a_part_of_a_file(tmp_path: Path, kind: str) -> None:
     if book.SCHEDULERS:
         under = book.only([], ["sutro", "bfq"])
         assert under.scenario[0].schedulers == ("sutro", "bfq")
+
+
+def test_a_mistake_in_a_name_of_many() -> None:
+    """A file with hundreds of scenarios is not listed: the names like the given one are."""
+    kinds = ("ssd-scan", "ssd-sync", "hdd-scan", "hdd-sync")
+    disks = [f"{kind}-{number}" for kind in kinds for number in range(90)]
+    assert hint("ssd-scan", disks) == "ssd-scan* are 90 of them, such as ssd-scan-0"
+    assert hint("sdd-scan-17", disks).startswith("like it are ssd-scan-17, ")
+    assert hint("?", disks) == "there are 360, from ssd-scan-0 to hdd-sync-89"
 
 
 @pytest.mark.parametrize(
