@@ -18,10 +18,10 @@ weight, or the peer is between the victim and the others.
     python3 draws.py --unlike FIRST COUNT   the same for trios with a lighter peer
 """
 
+import argparse
 import math
 import random
 import statistics
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -148,5 +148,11 @@ def main(first: int, count: int, kind: str) -> None:
 
 
 if __name__ == "__main__":
-    *kinds, begin, number = sys.argv[1:]
-    main(int(begin), int(number), "".join(kinds))
+    parser = argparse.ArgumentParser(description="Figures of random draws that miss their goals.")
+    kind = parser.add_mutually_exclusive_group()
+    for option in filter(None, KINDS):
+        kind.add_argument(option, dest="kind", action="store_const", const=option, default="")
+    parser.add_argument("first", type=int, metavar="FIRST")
+    parser.add_argument("count", type=int, metavar="COUNT")
+    given = parser.parse_args()
+    main(given.first, given.count, given.kind)

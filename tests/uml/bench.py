@@ -105,7 +105,9 @@ class Comparison:
 
     def alone_or_entitled(self, run: Run, of: tuple[str, ...]) -> float:
         alone = self.alone[run.scheduler, of[0]]
-        speed = run.bytes(of[0]) / run.elapsed_s / (alone.bytes(of[0]) / alone.elapsed_s)
+        # Without a request alone there is nothing to compare with, and the goal is missed.
+        rate = alone.bytes(of[0]) / alone.elapsed_s or math.nan
+        speed = run.bytes(of[0]) / run.elapsed_s / rate
         entitled = self.scenario.entitled(run.samples[-1].at_s)[of[0]]
         return max(speed, run.shares()[of[0]] / entitled)
 

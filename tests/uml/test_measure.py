@@ -142,6 +142,15 @@ def test_speed_against_what_a_group_gets_alone() -> None:
     assert made.entitled_speed(shared, ("a",)) == pytest.approx(0.45)
 
 
+def test_a_group_that_gets_nothing_alone_misses_its_goal() -> None:
+    alone = run([sample(0, a=0), sample(5, a=0)])
+    made = Comparison(scenario(), {("sutro", "a"): alone})
+    shared = run([sample(0, a=0, b=0), sample(10, a=3000, b=6000)])
+    found = made.alone_or_entitled(shared, ("a",))
+    assert not found >= 0.95
+    assert not found <= 0.95
+
+
 def test_throughput_is_compared_with_those_that_protect() -> None:
     def of(name: str, a: float, b: float) -> Run:
         return run([sample(0, a=0, b=0), sample(10, a=a, b=b)], name)
