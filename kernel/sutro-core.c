@@ -67,8 +67,8 @@
  *	 latency		test_latency.py
  *	journals and flushes	fsync			others wait for a commit,
  *	 commit, flush					a slice at most
- *	request slots		tests/sim: scenes of	submitters sleep
- *	 slots			200 children
+ *	request slots		Fairness: 256 groups	submitters sleep
+ *	 slots, turn, leave	with 64 slots
  *	ioprio, submitters	tests/vm: test_elevator	rings of active groups
  *	 lanes, requests	_requests.py
  *	merging, stages, notes	Instructions; Scale	a stage for each CPU
@@ -98,14 +98,6 @@ bool sutro_group_seeky(const struct sutro_group *group)
 	return hweight32(READ_ONCE(group->seek_history)) > SUTRO_SEEKY_BITS;
 }
 
-/* Within this time a group must come back if others are to make room for it. */
-static u64 sutro_return_ns(const struct sutro_core *core)
-{
-	const struct sutro_tunables *t = &core->tunables;
-
-	return sutro_waits(core) ? t->group_idle_ns : t->slice_ns;
-}
-
 /* Is @ahead half a slice or more ahead, by the entitlement of @behind? */
 static bool sutro_owes(const struct sutro_core *core,
 		       const struct sutro_entity *ahead,
@@ -114,112 +106,6 @@ static bool sutro_owes(const struct sutro_core *core,
 	u64 slack = sutro_tree_vtime(behind, core->tunables.slice_ns / 2);
 
 	return sutro_before(behind->vtime + slack, ahead->vtime);
-}
-
-/* Sort @group, which is empty, into the list by the time at which it leaves. */
-static void sutro_leave_later(struct sutro_core *core,
-			      struct sutro_group *group)
-{
-	struct sutro_group *before;
-
-	list_del_init(&group->node);
-	list_for_each_entry_reverse(before, &core->leaving, node)
-		if (!sutro_before(group->leave_at_ns, before->leave_at_ns))
-			break;
-	list_add(&group->node, &before->node);
-}
-
-/* @group is empty, and no other group is held back for it. */
-static void sutro_leave_at_once(struct sutro_core *core,
-				struct sutro_group *group)
-{
-	group->leave_at_ns = group->empty_since_ns;
-	list_move(&group->node, &core->leaving);
-}
-
-/* @group ran empty: it leaves now, or when its next request failed to come. */
-static void sutro_leave(struct sutro_core *core, struct sutro_group *group,
-			u64 now_ns)
-{
-	const struct sutro_tunables *t = &core->tunables;
-
-	group->empty_since_ns = now_ns;
-	if (sutro_group_protected(group) && !group->gone) {
-		group->leave_at_ns =
-			sutro_protect_leave_ns(core, group, now_ns);
-		sutro_leave_later(core, group);
-	} else if (sutro_waits(core) && !group->gone &&
-		   (t->fairness || group->think_ns <= t->group_idle_ns)) {
-		group->leave_at_ns = now_ns + t->group_idle_ns;
-		sutro_leave_later(core, group);
-	} else {
-		sutro_leave_at_once(core, group);
-	}
-}
-
-/* Is a protected group waited for still, because it has had requests at other leaves meanwhile? */
-static bool sutro_stays(struct sutro_core *core, struct sutro_group *group,
-			u64 now_ns)
-{
-	u64 leave_at_ns;
-
-	if (group->gone || !sutro_group_protected(group) ||
-	    !sutro_volume_used(group->protect))
-		return false;
-	leave_at_ns = sutro_protect_leave_ns(core, group, now_ns);
-	if (!sutro_before(now_ns, leave_at_ns))
-		return false;
-	group->leave_at_ns = leave_at_ns;
-	sutro_leave_later(core, group);
-	return true;
-}
-
-/**
- * sutro_core_forget - take out a group that has left
- * @core:	the leaf
- * @now_ns:	the time
- *
- * To be called until it returns NULL before sutro_core_select().
- *
- * Return: a group that was active and no longer is, and may be freed, or NULL.
- */
-struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
-{
-	struct sutro_group *group;
-
-	do {
-		group = list_first_entry_or_null(&core->leaving,
-						 struct sutro_group, node);
-		if (!group || sutro_before(now_ns, group->leave_at_ns))
-			return NULL;
-	} while (sutro_stays(core, group, now_ns));
-
-	list_del_init(&group->node);
-	if (group == core->idle_for)
-		sutro_stop_idling(core, SUTRO_IDLE_END_LATE, now_ns);
-	if (group == core->in_service)
-		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
-	if (!group->gone && !core->tunables.rotational &&
-	    sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE))
-		core->shallow_until_ns = now_ns + SUTRO_SHALLOW_NS;
-	sutro_tree_deactivate(group);
-	core->nr_active--;
-	if (!group->gone && sutro_group_protected(group)) {
-		core->expected = group;
-		core->expected_protected = true;
-		core->expected_until_ns =
-			group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
-	} else if (!group->gone && group->think_ns <= sutro_return_ns(core)) {
-		core->expected = group;
-		core->expected_protected = false;
-		core->expected_until_ns =
-			group->leave_at_ns + 2 * sutro_return_ns(core);
-	}
-	if (group == core->sensitive)
-		core->sensitive = NULL;
-	sutro_protect_drop(core, group);
-	group->stat.dequeue++;
-	return group;
 }
 
 /* Update the statistics of a group from its next request, which is @far from the last. */
@@ -560,6 +446,7 @@ void sutro_core_init(struct sutro_core *core, struct sutro_group *root)
 {
 	core->root = root;
 	INIT_LIST_HEAD(&core->leaving);
+	INIT_LIST_HEAD(&core->slotless);
 	INIT_LIST_HEAD(&core->waiting);
 	sutro_protect_init(&core->protect);
 }

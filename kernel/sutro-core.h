@@ -120,6 +120,7 @@ enum sutro_idle_end {
  * @alone:	the only active group, if its requests pass
  * @alone_ns:	device time that it has used and was not charged yet
  * @leaving:	empty groups, by when they leave
+ * @slotless:	the same of those that wait for a request slot
  * @protect:	groups for which others are held back
  * @now_ns:	the time of the last choice, or of the last arrival if that was later
  * @waiting:	groups with requests queued, the one served longest ago first
@@ -135,8 +136,6 @@ enum sutro_idle_end {
  *		sutro_core_dispatch()
  * @flush_data:	requests queued for which flushes may wait; counted by the caller
  * @nr_active:	active groups
- * @turn_vtime:	of the last turn for a request slot, never falls (sutro-share.c); the caller
- *		protects it apart from the rest
  */
 struct sutro_core {
 	struct sutro_tunables tunables;
@@ -171,6 +170,7 @@ struct sutro_core {
 	struct sutro_group *alone;
 	s64 alone_ns;
 	struct list_head leaving;
+	struct list_head slotless;
 	struct sutro_protect protect;
 	u64 now_ns;
 	struct list_head waiting;
@@ -184,7 +184,6 @@ struct sutro_core {
 	bool async;
 	u32 flush_data;
 	u32 nr_active;
-	u32 turn_vtime;
 };
 
 /* After this time each group without requests has left, however long it is waited for. */
@@ -195,7 +194,6 @@ void sutro_core_init(struct sutro_core *core, struct sutro_group *root);
 void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		      bool far, u64 now_ns);
 void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group);
-struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns);
 void sutro_core_interrupt(struct sutro_core *core, u64 now_ns);
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns);
@@ -223,6 +221,15 @@ enum sutro_verdict sutro_core_wait(struct sutro_core *core, u64 now_ns);
 void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
 		       u64 now_ns);
 void sutro_expire(struct sutro_core *core, enum sutro_expiry why);
+
+/* sutro-leave.c */
+u64 sutro_return_ns(const struct sutro_core *core);
+void sutro_leave_at_once(struct sutro_core *core, struct sutro_group *group);
+void sutro_leave(struct sutro_core *core, struct sutro_group *group,
+		 u64 now_ns);
+void sutro_core_wait_slot(struct sutro_core *core, struct sutro_group *group,
+			  u64 now_ns);
+struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns);
 
 /* sutro-latency.c */
 void sutro_latency_limit(struct sutro_core *core,
@@ -324,11 +331,11 @@ static inline bool sutro_is_shallow(const struct sutro_core *core, u64 now_ns)
 /**
  * struct sutro_turn - place of a request that has no slot yet among others
  * @class:	class of its entity there
- * @vtime:	device time that its group has used, by hierarchical weight, in units of 4096 ns
+ * @vtime:	that of its entity when it is entitled to the request
  */
 struct sutro_turn {
 	enum sutro_class class;
-	u32 vtime;
+	u64 vtime;
 };
 
 /* Does one come before another?  After those that came before it with the same vtime. */
@@ -337,7 +344,7 @@ static inline bool sutro_turn_before(const struct sutro_turn *a,
 {
 	if (a->class != b->class)
 		return a->class < b->class;
-	return (s32)(a->vtime - b->vtime) < 0;
+	return sutro_before(a->vtime, b->vtime);
 }
 
 /* Are there nearly as many active groups as request slots?  A hint. */
@@ -346,11 +353,8 @@ static inline bool sutro_is_crowded(const struct sutro_core *core, u32 slots)
 	return READ_ONCE(core->nr_active) > 3 * slots / 4;
 }
 
-struct sutro_turn sutro_turn_of(const struct sutro_core *core,
-				const struct sutro_group *group,
-				enum sutro_class class);
-void sutro_turn_came(struct sutro_core *core, struct sutro_group *group,
-		     const struct sutro_turn *turn);
+struct sutro_turn sutro_turn_of(const struct sutro_group *group,
+				const struct sutro_group *at);
 
 /* Is the device so full that a group which is not alone may have to wait?  A hint. */
 static inline bool sutro_core_is_full(const struct sutro_core *core)

@@ -57,7 +57,7 @@ bool sutro_tree_precedes(struct sutro_group *group, u64 age_ns)
 		first = sutro_first(&rank->queue);
 		if (first && sutro_before(first->vtime, entity->vtime))
 			return false;
-		first = sutro_first(&rank->away);
+		first = sutro_first_away(rank);
 		if (first && sutro_before(sutro_due(first), entity->vtime))
 			return false;
 		level = sutro_level_of(group);

@@ -127,13 +127,16 @@ void sutro_protect_exit(struct sutro_group *group)
  * @own:	the protection of the group
  *
  * It may have to wait for others, or for the end of the reserved window, or, if it is protected
- * for its share, for the end of the time that is reserved for others.
+ * for its share, for the end of the time that is reserved for others.  Or it waits for a slot, and
+ * no request is at the device that would leave one.
  */
 bool sutro_protect_waits(const struct sutro_core *core,
 			 const struct sutro_group_protect *own)
 {
 	const struct sutro_protect *protect = &core->protect;
 
+	if (!core->in_flight && sutro_is_slotless(own->group))
+		return true;
 	if (sutro_reserve_is_used_up(protect, own) ||
 	    sutro_apart_waits(protect, own))
 		return true;

@@ -265,8 +265,10 @@ static struct sutro_group *sutro_furthest_behind(struct sutro_core *core,
 		struct sutro_rank *rank =
 			&level->rank[sutro_tree_turn(level, age_ns, may_hold)];
 		struct sutro_entity *first = sutro_first(&rank->queue);
-		struct sutro_entity *away = sutro_first(&rank->away);
+		struct sutro_entity *away = sutro_first_away(rank);
 
+		if (!first)
+			away = sutro_first(&rank->away);
 		if (!first || (away && may_hold &&
 			       sutro_before(sutro_due(away), first->vtime)))
 			first = away;

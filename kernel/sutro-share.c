@@ -8,18 +8,6 @@
  */
 #include "sutro-core.h"
 
-/* Parts of the device time are of this power of two; no more time can be divided by one. */
-#define SUTRO_TURN_SHIFT 30
-#define SUTRO_TURN_MOST_NS (4 * 1000000000ULL)
-/* Units of device time and of vtime.  No turn is further away than 2^30 of these: 73 minutes. */
-#define SUTRO_TURN_USED_SHIFT 10
-#define SUTRO_TURN_UNIT_SHIFT 12
-#define SUTRO_TURN_FAR BIT_ULL(30)
-/* Slices that a group is charged for at most in one turn: it may have used more without one. */
-#define SUTRO_TURN_CHARGED 2
-/* Slices that a group which waits for a slot can be owed. */
-#define SUTRO_TURN_OWED 16
-
 /**
  * sutro_outranked - is an entity of a higher class active at a level?
  * @level:	the level
@@ -148,66 +136,59 @@ bool sutro_group_heavy(const struct sutro_group *group, u32 nr)
 	return sutro_group_share(group, (u64)nr << 16) > 1U << 16;
 }
 
-/* Device time of a group as vtime of turns: by its hierarchical weight. */
-static u32 sutro_turn_vtime(const struct sutro_group *group, u64 ns)
+/* How far is an entity ahead of the one of its class that was served last? */
+static s64 sutro_ahead(const struct sutro_level *level,
+		       const struct sutro_entity *entity)
 {
-	u64 share = sutro_group_share(group, 1U << SUTRO_TURN_SHIFT);
+	const struct sutro_rank *rank = &level->rank[READ_ONCE(entity->class)];
+	s64 ahead = READ_ONCE(entity->vtime) - READ_ONCE(rank->vtime);
 
-	ns = min(ns, SUTRO_TURN_MOST_NS) << SUTRO_TURN_SHIFT;
-	ns = div64_u64(ns, max(share, 1ULL));
-	return min(ns >> SUTRO_TURN_UNIT_SHIFT, SUTRO_TURN_FAR);
+	/* Alone, it is entitled to all.  One that comes back is owed little. */
+	if (READ_ONCE(level->nr_active) < 2 ||
+	    (ahead < 0 && !READ_ONCE(entity->active)))
+		return 0;
+	return ahead;
 }
 
 /**
  * sutro_turn_of - when is it the turn of a group's next request to get a slot?
- * @core:	the leaf
  * @group:	the group
- * @class:	class of its entity where it waits
+ * @at:		where it competes for the slot: @group or one of its ancestors
  *
- * Groups without a slot are not active, so the vtime of the tree runs ahead of theirs.  Among
- * those that wait, turns have a vtime of their own: that of the last one that got a slot.  A group
- * of the mean weight is owed SUTRO_TURN_OWED slices at most, and all others the same in vtime.
+ * Its turn comes when the vtime of its entity there is reached.  Inside that entity, others may be
+ * entitled to requests before the group.  These come first: the group's lead is added, for the sum
+ * of the weights there.
+ *
+ *	b (weight 100) is at 50 ms.  In it, c has used 2 ms more than d, both of 100.  The next
+ *	request of d is due at 50 ms, and that of c at 54.
+ *
+ * Groups that wait for slots are active, so their weights count (sutro-leave.c).
  *
  * Return: its turn.  Of those with the same one, the first to come is the first to be served.
  */
-struct sutro_turn sutro_turn_of(const struct sutro_core *core,
-				const struct sutro_group *group,
-				enum sutro_class class)
+struct sutro_turn sutro_turn_of(const struct sutro_group *group,
+				const struct sutro_group *at)
 {
-	u64 owed = SUTRO_TURN_OWED * READ_ONCE(core->tunables.slice_ns) *
-			   READ_ONCE(core->nr_active) >>
-		   SUTRO_TURN_UNIT_SHIFT;
-	struct sutro_turn oldest = {
-		class,
-		READ_ONCE(core->turn_vtime) - owed,
+	const struct sutro_entity *entity = &group->self;
+	s64 ahead = 0;
+
+	for (; group != at; group = group->parent) {
+		const struct sutro_level *level = &group->level;
+		const struct sutro_rank *rank =
+			&level->rank[READ_ONCE(entity->class)];
+		u32 sum = max(READ_ONCE(rank->weight_sum), 1U);
+
+		ahead = sutro_vtime_rescale(ahead + sutro_ahead(level, entity),
+					    sum,
+					    READ_ONCE(group->entity.weight));
+		entity = &group->entity;
+	}
+	ahead += sutro_ahead(&group->level, entity);
+	return (struct sutro_turn){
+		READ_ONCE(entity->class),
+		READ_ONCE(group->level.rank[READ_ONCE(entity->class)].vtime) +
+			ahead,
 	};
-	struct sutro_turn turn = { class, READ_ONCE(group->turn_vtime) };
-
-	return sutro_turn_before(&turn, &oldest) ? oldest : turn;
-}
-
-/**
- * sutro_turn_came - a group gets a slot in its turn
- * @core:	the leaf
- * @group:	the group
- * @turn:	its turn
- *
- * It is charged for the device time that it has used since the last one, by its hierarchical
- * weight.  So its next request waits for the share of the last but one: one with a request at a
- * time waits for its share in the elevator, too, and would wait for it twice.
- */
-void sutro_turn_came(struct sutro_core *core, struct sutro_group *group,
-		     const struct sutro_turn *turn)
-{
-	u32 used = READ_ONCE(group->stat.time_ns) >> SUTRO_TURN_USED_SHIFT;
-	u64 ns = (u64)(used - group->turn_used) << SUTRO_TURN_USED_SHIFT;
-
-	ns = min(ns, SUTRO_TURN_CHARGED * READ_ONCE(core->tunables.slice_ns));
-	if ((s32)(core->turn_vtime - turn->vtime) < 0)
-		WRITE_ONCE(core->turn_vtime, turn->vtime);
-	WRITE_ONCE(group->turn_vtime,
-		   turn->vtime + sutro_turn_vtime(group, ns));
-	group->turn_used = used;
 }
 
 /**

@@ -18,10 +18,11 @@
  * With more groups than slots, each of these would hold a request that waits for its turn, and
  * the next request of a heavy group would wait for a slot as long as theirs.  So while nearly
  * as many groups as slots are active, and once one without a request finds no slot, submitters
- * wait for their turn (sutro-turn.c).  Groups with no more than an even part leave an eighth
- * of the slots to heavier ones, and protected groups take these without a turn, if they are free.
- * On a rotational disk, so does the group in service: without the next request of a stream, its
- * slice would end.  Hardware queues with slots of their own have no turns.
+ * wait for their turn (sutro-turn.c).  Protected groups have an eighth of the slots without a
+ * turn; groups that are held back for their sake leave it to them.  On a rotational disk, others
+ * are held back for the next request of a group, which must find a slot meanwhile: groups with no
+ * more than an even part leave an eighth of the slots, and the group in service has these without
+ * a turn.  Hardware queues with slots of their own have no turns.
  *
  *	An hdd with 64 slots, 100 writers of weight 100, each with a stream, and a reader of 1000
  *	with a request at a time.  Without turns, the reader received 0.2 of its share, and the
@@ -113,6 +114,22 @@ static int sutro_quota_left(const struct sutro_quota *quota)
 	return (int)quota->limit - (int)quota->used;
 }
 
+/*
+ * Does a submitter rather wait for a slot of quota @a than of @b?  Where it waits already, @at, it
+ * stays while there is none: slots that were promised to others there look as if they were used.
+ * If it left for that, waiters would wake one another without end.
+ */
+static bool sutro_quota_binds(const struct sutro_quota *a,
+			      const struct sutro_quota *b,
+			      const struct sutro_turns *at)
+{
+	if (a->turns == at && sutro_quota_left(a) <= 0)
+		return true;
+	if (b->turns == at && sutro_quota_left(b) <= 0)
+		return false;
+	return sutro_quota_left(a) < sutro_quota_left(b);
+}
+
 /* Slots that no request of any group uses; those just taken are not counted yet. */
 static unsigned int sutro_free_slots(struct sutro_queue *sq)
 {
@@ -197,12 +214,15 @@ static unsigned int sutro_left_in_crowd(struct sutro_queue *sq,
 					struct sutro_blkg *sblkg)
 {
 	unsigned int nr = READ_ONCE(sq->core.nr_active);
+	bool leaves;
 
 	if (!sutro_is_crowded(&sq->core, sq->q->nr_requests) ||
-	    !sutro_takes_turns(sq, sblkg) ||
-	    sutro_group_heavy(&sblkg->group, nr))
+	    !sutro_takes_turns(sq, sblkg))
 		return 0;
-	return sutro_kept_slots(sq);
+	leaves = sq->core.tunables.rotational
+			 ? !sutro_group_heavy(&sblkg->group, nr)
+			 : sutro_is_held_back(sq, sblkg);
+	return leaves ? sutro_kept_slots(sq) : 0;
 }
 
 /* Have all hardware queues the same slots? */
@@ -253,11 +273,15 @@ static struct sutro_quota sutro_quota_of_leaf(struct sutro_queue *sq,
 	return all;
 }
 
-/* The quota with the fewest slots left, of a group and its ancestors, if all share @slots. */
+/*
+ * The quota with the fewest slots left, of a group and its ancestors, if all share @slots; or that
+ * of @at, if that has none.
+ */
 static struct sutro_quota sutro_quota_of_slots(struct sutro_queue *sq,
 					       struct sutro_blkg *sblkg,
 					       unsigned int slots,
-					       unsigned int free)
+					       unsigned int free,
+					       const struct sutro_turns *at)
 {
 	struct sutro_group *group = &sblkg->group;
 	struct sutro_quota least = { .sblkg = sblkg, .turns = &sblkg->turns };
@@ -277,19 +301,20 @@ static struct sutro_quota sutro_quota_of_slots(struct sutro_queue *sq,
 				READ_ONCE(sblkg->turns.promised),
 			.limit = limits[group->depth],
 		};
-		if (sutro_quota_left(&quota) < sutro_quota_left(&least))
+		if (sutro_quota_binds(&quota, &least, at))
 			least = quota;
 	}
 	return least;
 }
 
 /*
- * The quota with the fewest slots left for requests of a task.  A slot of @promised has been
- * promised to it, if that is not NULL.
+ * The quota with the fewest slots left for requests of a task; or that of @at, if it waits there
+ * and that has none.  A slot of @promised has been promised to it.  Both may be NULL.
  */
 static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 					 struct sutro_blkg *sblkg,
-					 const struct sutro_turns *promised)
+					 const struct sutro_turns *promised,
+					 const struct sutro_turns *at)
 {
 	unsigned int each = READ_ONCE(sq->group_requests);
 	struct sutro_quota own = {
@@ -304,21 +329,20 @@ static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 
 	if (each || sutro_is_alone(sq))
 		return own;
-	if (!leaves && !sutro_is_not_probed(sq, sblkg)) {
+	if (!leaves && !sutro_is_not_probed(sq, sblkg))
 		free = sutro_free_slots(sq);
-		free -= min(free, sutro_left_in_crowd(sq, sblkg));
-	}
-	quota = sutro_quota_of_slots(sq, sblkg, sq->q->nr_requests, free);
+	quota = sutro_quota_of_slots(sq, sblkg, sq->q->nr_requests, free, at);
 	quota.used -= quota.turns == promised;
-	if (sutro_quota_left(&quota) > 0 && promised != &sq->turns) {
+	if ((sutro_quota_left(&quota) > 0 || at == &sq->turns) &&
+	    promised != &sq->turns) {
 		all = sutro_quota_of_leaf(sq, sblkg);
-		if (sutro_quota_left(&all) < sutro_quota_left(&quota))
+		if (sutro_quota_binds(&all, &quota, at))
 			quota = all;
 	}
 	if (!leaves)
 		return quota;
 	own.limit = 1;
-	return sutro_quota_left(&own) < sutro_quota_left(&quota) ? own : quota;
+	return sutro_quota_binds(&own, &quota, at) ? own : quota;
 }
 
 /* Has a submitter waited for so long that it need not let higher classes go first? */
@@ -350,11 +374,13 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 			set_current_state(TASK_UNINTERRUPTIBLE);
 			is_promised = READ_ONCE(waiter.is_promised);
 			quota = sutro_quota_of(sq, sblkg,
-					       is_promised ? turns : NULL);
+					       is_promised ? turns : NULL,
+					       is_promised ? NULL : turns);
 			is_full = sutro_quota_left(&quota) <= 0 &&
 				  !sutro_has_waited(at, &waiter.turn, since);
 			if (is_promised || !is_full || quota.turns != turns)
 				break;
+			sutro_wait_for_slot(sq, sblkg);
 			io_schedule_timeout(SUTRO_SLOT_LOOK);
 		}
 		__set_current_state(TASK_RUNNING);
@@ -365,10 +391,14 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 		 * another group.  If the limit has fallen, there is no slot for any: waiters
 		 * would wake one another without end.
 		 */
-		if (turns != &sq->turns &&
-		    (is_full ? is_promised && quota.turns != turns
-			     : sutro_quota_left(&quota) > 1))
+		if (turns == &sq->turns) {
+			if (is_full && is_promised)
+				sutro_turns_serve(sq, sq->q->nr_requests,
+						  sutro_used_slots(sq->q));
+		} else if (is_full ? is_promised && quota.turns != turns
+				   : sutro_quota_left(&quota) > 1) {
 			sutro_turns_next(sq, turns);
+		}
 	} while (is_full);
 }
 
@@ -441,7 +471,7 @@ static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
 		left = sutro_left_in_crowd(sq, sblkg);
 		if (left && !*ret_depth)
 			*ret_depth = sq->q->nr_requests - left;
-		*ret_quota = sutro_quota_of(sq, sblkg, NULL);
+		*ret_quota = sutro_quota_of(sq, sblkg, NULL, NULL);
 		if (sutro_quota_left(ret_quota) > 0 ||
 		    !blkg_tryget(sutro_to_blkg(sblkg)))
 			sblkg = NULL;
@@ -489,7 +519,7 @@ static unsigned int sutro_writeback_slots(struct sutro_queue *sq,
 
 	if (!READ_ONCE(sq->group_requests) && !sutro_is_alone(sq) &&
 	    !sutro_has_room(sq)) {
-		quota = sutro_quota_of_slots(sq, sblkg, all, 0);
+		quota = sutro_quota_of_slots(sq, sblkg, all, 0, NULL);
 		if (sutro_quota_left(&quota) <= 0)
 			slots = max(quota.limit, left);
 	}

@@ -267,8 +267,15 @@ void sutro_tree_lead(struct sutro_group *group, u64 ns)
 	}
 }
 
-/* A distance in vtime for another weight: the same device time, an hour at most. */
-static s64 sutro_rescale(s64 distance, u32 old, u32 weight)
+/**
+ * sutro_vtime_rescale - a distance in vtime for another weight: the same device time
+ * @distance:	the distance
+ * @old:	the weight, or sum of weights, that it is for
+ * @weight:	the other one
+ *
+ * Return: an hour at weight 1 at most.
+ */
+s64 sutro_vtime_rescale(s64 distance, u32 old, u32 weight)
 {
 	u64 far = SUTRO_VTIME_FAR, abs = distance < 0 ? -distance : distance;
 
@@ -304,9 +311,10 @@ static void sutro_reweigh(struct sutro_level *level,
 		rank->weight_sum += weight - old;
 		sutro_level_add(level, entity);
 	}
-	entity->slack = sutro_rescale(entity->slack, old, weight);
+	if (entity->slack != SUTRO_SLACK_EVER)
+		entity->slack = sutro_vtime_rescale(entity->slack, old, weight);
 	sutro_tree_move(level, entity,
-			rank->vtime + sutro_rescale(ahead, old, weight));
+			rank->vtime + sutro_vtime_rescale(ahead, old, weight));
 }
 
 /* The weights of a level have changed: those of the root's own requests follow. */
@@ -354,7 +362,9 @@ static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 static void sutro_return(struct sutro_level *level, struct sutro_entity *entity,
 			 u64 credit_ns)
 {
-	u64 owed_ns = max(credit_ns, SUTRO_AWAY_OWED_NS);
+	u64 owed_ns = entity->slack == SUTRO_SLACK_EVER
+			      ? credit_ns
+			      : max(credit_ns, SUTRO_AWAY_OWED_NS);
 	u64 oldest = sutro_rank_of(level, entity)->vtime -
 		     sutro_tree_vtime(entity, owed_ns);
 
@@ -401,6 +411,16 @@ static bool sutro_backlogged(const struct sutro_level *level)
 	return false;
 }
 
+static bool sutro_waits_for_away(const struct sutro_level *level)
+{
+	const struct sutro_rank *rank;
+
+	for (rank = level->rank; rank < level->rank + SUTRO_CLASS_NR; rank++)
+		if (sutro_first_away(rank))
+			return true;
+	return false;
+}
+
 /**
  * sutro_tree_unbacklog - a group has no queued request left
  * @group:	the group
@@ -426,16 +446,51 @@ void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns)
 	}
 }
 
+/* Others do not wait for an entity of @group's level, nor for those that it is in. */
+static void sutro_slacken(struct sutro_group *group,
+			  struct sutro_entity *entity, u64 credit_ns)
+{
+	for (;;) {
+		struct sutro_level *level = &group->level;
+
+		if (entity->active)
+			sutro_quit(level, entity);
+		else
+			sutro_wake(level, entity, credit_ns);
+		entity->slack = SUTRO_SLACK_EVER;
+		sutro_enter(level, entity);
+		sutro_weigh_root(level);
+		if (!group->parent || sutro_backlogged(level) ||
+		    sutro_waits_for_away(level))
+			return;
+		entity = &group->entity;
+		group = group->parent;
+	}
+}
+
+/**
+ * sutro_tree_wait_slot - a group has nothing queued, and its next request waits for a slot
+ * @group:	the group, which may not be active
+ * @credit_ns:	device time that it is owed at most if it was not active
+ *
+ * It is active, so that its weight counts.  Others do not wait for it: if they did, no slot might
+ * become free.
+ */
+void sutro_tree_wait_slot(struct sutro_group *group, u64 credit_ns)
+{
+	sutro_slacken(group, &group->self, credit_ns);
+}
+
 /**
  * sutro_tree_deactivate - a group is no longer active
  * @group:	the group, with nothing queued
  */
 void sutro_tree_deactivate(struct sutro_group *group)
 {
-	struct sutro_level *level = &group->level;
 	struct sutro_entity *entity = &group->self;
 
 	for (;;) {
+		struct sutro_level *level = &group->level;
 		struct sutro_rank *rank = sutro_rank_of(level, entity);
 
 		sutro_quit(level, entity);
@@ -444,14 +499,18 @@ void sutro_tree_deactivate(struct sutro_group *group)
 		rank->nr_active--;
 		level->nr_active--;
 		sutro_weigh_root(level);
+		if (!group->parent)
+			return;
+		entity = &group->entity;
 		if (level->nr_active)
 			break;
-		level = sutro_level_of(group);
-		if (!level)
-			break;
-		entity = &group->entity;
 		group = group->parent;
 	}
+	/* Those that are left may all wait for slots. */
+	if (entity->slack != SUTRO_SLACK_EVER &&
+	    !sutro_backlogged(&group->level) &&
+	    !sutro_waits_for_away(&group->level))
+		sutro_slacken(group->parent, entity, 0);
 }
 
 /**
@@ -477,7 +536,7 @@ enum sutro_class sutro_tree_turn(struct sutro_level *level, u64 age_ns,
 
 	first = 0;
 	while (first < SUTRO_CLASS_NR - 1 && !sutro_first(&rank[first].queue) &&
-	       !(wait && sutro_first(&rank[first].away)))
+	       !(wait && sutro_first_away(&rank[first])))
 		first++;
 	for (; aged > first; aged--)
 		if (rank[aged].waited_ns >= (s64)age_ns &&

@@ -40,6 +40,9 @@
 /* The root's own requests weigh at least as much as the others of their class, divided by this. */
 #define SUTRO_ROOT_PART 8
 
+/* As &sutro_entity.slack: others do not wait for it, because it has to wait for a request slot. */
+#define SUTRO_SLACK_EVER BIT_ULL(62)
+
 /* Device time of higher classes for each ns of a lower one: a part of 1 in 33. */
 #define SUTRO_AGE_PART 32
 
@@ -57,7 +60,7 @@ enum sutro_class {
  * @away:	entities that are active but have nothing queued, by when others have to
  *		wait for them (sutro_due())
  * @vtime:	vtime of the entity that was last served, never falls
- * @weight_sum:	sum of the weights of active entities, each of which has a request slot
+ * @weight_sum:	sum of the weights of active entities
  * @waited_ns:	device time that higher classes used while this one was backlogged,
  *		less SUTRO_AGE_PART times what it got nevertheless
  * @nr_active:	how many entities are active
@@ -95,11 +98,11 @@ struct sutro_level {
  *		&sutro_rank.away while active
  * @vtime:	device time used, in ns, times SUTRO_WEIGHT_DFL / @weight
  * @slack:	how much further others may be before they have to wait for it; 0 while
- *		backlogged
+ *		backlogged; or SUTRO_SLACK_EVER
  * @weight:	share among the entities of its class at the level
  * @class:	which one, an enum sutro_class
  * @backlogged:	requests are queued at or below it
- * @active:	requests are queued, in flight or expected at or below it
+ * @active:	requests are queued, in flight, expected, or wait for a slot, at or below it
  */
 struct sutro_entity {
 	struct rb_node node;
@@ -204,14 +207,14 @@ struct sutro_group_protect;
  * @waits_since_ns: while it has requests queued: when it was last served, or got the first
  *		of them
  * @node:	place in &sutro_core.waiting while it has requests queued, in
- *		&sutro_core.leaving while empty and active
+ *		&sutro_core.leaving or &sutro_core.slotless while empty and active
  * @target_us:	the latency target of it and of all below it that have none, 0 = none; read
  *		without a lock, too (sutro-latency.c)
  * @latency:	the state of this target, NULL until requests have completed for which one
  *		holds, and then until the group is freed
  * @protect:	whether it is protected, NULL until it might have been (sutro-protect.c)
- * @turn_vtime:	its turn for a request slot (sutro-share.c)
- * @turn_used:	low bits of @stat.time_ns in units of 1024 ns, as of that
+ * @slot_waiters: submitters of it that wait for a request slot; the caller protects it apart from
+ *		the rest
  * @stat:	counters of io.sutro.stat; time_ns up to the last charge, backlog_ns as
  *		sutro_group_backlog_ns() reads it
  */
@@ -243,8 +246,7 @@ struct sutro_group {
 	struct list_head node;
 	struct sutro_latency *latency;
 	struct sutro_group_protect *protect;
-	u32 turn_vtime;
-	u32 turn_used;
+	u32 slot_waiters;
 	struct {
 		u64 time_ns;
 		u64 idle_ns;
@@ -335,6 +337,13 @@ static inline u64 sutro_due(const struct sutro_entity *entity)
 	return entity->vtime + entity->slack;
 }
 
+/* Has a group no request because it waits for a slot?  A hint. */
+static inline bool sutro_is_slotless(const struct sutro_group *group)
+{
+	return !group->queued && !group->in_flight &&
+	       READ_ONCE(group->slot_waiters);
+}
+
 /* The level at which a group's entity competes; NULL for the root. */
 static inline struct sutro_level *
 sutro_level_of(const struct sutro_group *group)
@@ -356,6 +365,18 @@ sutro_first(const struct rb_root_cached *tree)
 	struct rb_node *node = rb_first_cached(tree);
 
 	return node ? rb_entry(node, struct sutro_entity, node) : NULL;
+}
+
+/*
+ * The entity with nothing queued for which others have to wait first, or NULL.  Those of
+ * SUTRO_SLACK_EVER are behind all others.
+ */
+static inline struct sutro_entity *
+sutro_first_away(const struct sutro_rank *rank)
+{
+	struct sutro_entity *entity = sutro_first(&rank->away);
+
+	return entity && entity->slack != SUTRO_SLACK_EVER ? entity : NULL;
 }
 
 void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
@@ -380,11 +401,13 @@ s64 sutro_group_lag_ns(const struct sutro_group *group);
 void sutro_tree_move(struct sutro_level *level, struct sutro_entity *entity,
 		     u64 vtime);
 s64 sutro_tree_vtime(const struct sutro_entity *entity, s64 ns);
+s64 sutro_vtime_rescale(s64 distance, u32 old, u32 weight);
 void sutro_tree_charge(struct sutro_group *group, s64 ns);
 void sutro_tree_charge_slices(struct sutro_group *group, s64 ns);
 void sutro_tree_lead(struct sutro_group *group, u64 ns);
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
 void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns);
+void sutro_tree_wait_slot(struct sutro_group *group, u64 credit_ns);
 void sutro_tree_deactivate(struct sutro_group *group);
 struct sutro_level *sutro_tree_compare(struct sutro_group *a,
 				       struct sutro_group *b,

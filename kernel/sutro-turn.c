@@ -3,8 +3,8 @@
  * Sutro I/O scheduler: submitters that wait for a request slot.
  *
  * A submitter that finds no slot sleeps.  When a request is done, the submitter is woken whose
- * turn it is: one of the highest class, and of those one of the group that has used the least
- * device time by its hierarchical weight (sutro_turn_of()).  The slot is promised to it: others
+ * turn it is: one of the highest class, and of those one of the group that is entitled to its next
+ * request before the others (sutro_turn_of()).  The slot is promised to it: others
  * that look for one in between count it as used.  Without that, a task that is still running takes
  * the slot that its own last request has left, before the woken one runs, and most others get
  * none.  This happens where tasks wait for a tag of blk-mq.
@@ -28,20 +28,6 @@ static bool sutro_waiter_less(struct rb_node *a, const struct rb_node *b)
 				 &rb_entry(b, struct sutro_waiter, node)->turn);
 }
 
-/* The turn of a group at one of its ancestors, or itself. */
-static struct sutro_turn sutro_turn_at(struct sutro_queue *sq,
-				       struct sutro_blkg *sblkg,
-				       const struct sutro_group *at)
-{
-	const struct sutro_entity *entity = &sblkg->group.self;
-	struct sutro_group *group = &sblkg->group;
-
-	for (; group != at; group = group->parent)
-		entity = &group->entity;
-	return sutro_turn_of(&sq->core, &sblkg->group,
-			     READ_ONCE(entity->class));
-}
-
 static struct sutro_waiter *sutro_first_waiter(struct sutro_turns *turns)
 {
 	struct rb_node *node = rb_first(&turns->waiters);
@@ -63,15 +49,16 @@ void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		      struct sutro_turns *turns, const struct sutro_group *at,
 		      struct sutro_waiter *waiter)
 {
+	struct sutro_group *group = &sblkg->group;
 	unsigned long flags;
 
 	waiter->task = current;
-	/* The usual case: all of them are of the same group, and have no order but that of time. */
-	if (at != &sblkg->group || atomic_read(&sblkg->nr_below))
-		waiter->group = &sblkg->group;
+	waiter->group = group;
+	/* Usually all of them are of the same group, and have no order but that of time. */
+	if (at != group || atomic_read(&sblkg->nr_below))
+		waiter->turn = sutro_turn_of(group, at);
 	spin_lock_irqsave(&sq->turn_lock, flags);
-	if (waiter->group)
-		waiter->turn = sutro_turn_at(sq, sblkg, at);
+	WRITE_ONCE(group->slot_waiters, group->slot_waiters + 1);
 	rb_add(&waiter->node, &turns->waiters, sutro_waiter_less);
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 }
@@ -87,9 +74,11 @@ void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 bool sutro_turns_end(struct sutro_queue *sq, struct sutro_turns *turns,
 		     struct sutro_waiter *waiter)
 {
+	struct sutro_group *group = waiter->group;
 	unsigned long flags;
 
 	spin_lock_irqsave(&sq->turn_lock, flags);
+	WRITE_ONCE(group->slot_waiters, group->slot_waiters - 1);
 	if (waiter->is_promised)
 		turns->promised--;
 	else
@@ -98,12 +87,9 @@ bool sutro_turns_end(struct sutro_queue *sq, struct sutro_turns *turns,
 	return waiter->is_promised;
 }
 
-static void sutro_turns_promise(struct sutro_queue *sq,
-				struct sutro_turns *turns,
+static void sutro_turns_promise(struct sutro_turns *turns,
 				struct sutro_waiter *waiter)
 {
-	if (waiter->group)
-		sutro_turn_came(&sq->core, waiter->group, &waiter->turn);
 	rb_erase(&waiter->node, &turns->waiters);
 	turns->promised++;
 	WRITE_ONCE(waiter->is_promised, true);
@@ -126,7 +112,7 @@ void sutro_turns_next(struct sutro_queue *sq, struct sutro_turns *turns)
 	spin_lock_irqsave(&sq->turn_lock, flags);
 	first = sutro_first_waiter(turns);
 	if (first)
-		sutro_turns_promise(sq, turns, first);
+		sutro_turns_promise(turns, first);
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 }
 
@@ -150,7 +136,7 @@ void sutro_turns_serve(struct sutro_queue *sq, unsigned int slots,
 		first = sutro_first_waiter(turns);
 		if (!first || used + turns->promised + first->left >= slots)
 			break;
-		sutro_turns_promise(sq, turns, first);
+		sutro_turns_promise(turns, first);
 	}
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 }
@@ -160,23 +146,18 @@ void sutro_turns_serve(struct sutro_queue *sq, unsigned int slots,
  * @sq:		the leaf
  * @sblkg:	the group
  * @root:	its root
- *
- * If so, it is charged for this turn.
  */
 bool sutro_turns_pass(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		      const struct sutro_group *root)
 {
+	struct sutro_turn turn = sutro_turn_of(&sblkg->group, root);
 	struct sutro_waiter *first;
-	struct sutro_turn turn;
 	unsigned long flags;
 	bool passes;
 
 	spin_lock_irqsave(&sq->turn_lock, flags);
-	turn = sutro_turn_at(sq, sblkg, root);
 	first = sutro_first_waiter(&sq->turns);
 	passes = !first || !sutro_turn_before(&first->turn, &turn);
-	if (passes)
-		sutro_turn_came(&sq->core, &sblkg->group, &turn);
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 	return passes;
 }

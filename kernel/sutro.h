@@ -134,7 +134,7 @@ struct sutro_turns {
  * struct sutro_waiter - a submitter that waits
  * @node:	place in &sutro_turns.waiters, until @is_promised
  * @task:	the task that sleeps
- * @group:	its group; NULL if only that group waits there
+ * @group:	its group
  * @turn:	its turn
  * @left:	how many of all slots it leaves to others
  * @is_promised: it was woken for a slot
@@ -279,7 +279,7 @@ struct sutro_stage {
  * @direct_cost_ns: device time of the requests that completed in the last tick
  * @direct_work: accounts for requests in direct mode
  * @exiting:	no more notes are taken
- * @turn_lock:	protects all &struct sutro_turns of the leaf, and @sutro_group.turn_vtime
+ * @turn_lock:	protects all &struct sutro_turns of the leaf, and @sutro_group.slot_waiters
  * @turns:	submitters that wait for any slot of the leaf
  * @crowd:	slots are taken in turn as long as there are nearly as many active groups as slots
  */
@@ -360,6 +360,7 @@ static inline u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq);
 void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 		     u64 now_ns);
+void sutro_wait_for_slot(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		struct request *rq, u64 now_ns);
 u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,

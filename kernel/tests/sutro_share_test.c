@@ -70,58 +70,141 @@ static void sutro_test_crowd(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_heavy(&t->a, nr + 1));
 }
 
-/* The group used @ns, and its next request gets a slot. */
-static void take_turn(struct sutro_test *t, struct sutro_group *group, u64 ns)
-{
-	struct sutro_turn turn =
-		sutro_turn_of(&t->core, group, group->entity.class);
-
-	group->stat.time_ns += ns;
-	sutro_turn_came(&t->core, group, &turn);
-}
-
 static bool is_before(struct sutro_test *t, struct sutro_group *a,
 		      struct sutro_group *b)
 {
-	struct sutro_turn turn_a = sutro_turn_of(&t->core, a, a->entity.class);
-	struct sutro_turn turn_b = sutro_turn_of(&t->core, b, b->entity.class);
+	struct sutro_turn turn_a = sutro_turn_of(a, &t->root);
+	struct sutro_turn turn_b = sutro_turn_of(b, &t->root);
 
 	return sutro_turn_before(&turn_a, &turn_b);
 }
 
-/* Turns for slots divide device time by weight, whatever it costs to serve a request. */
+/* A submitter of a group that is not active begins to wait. */
+static void wait_slot(struct sutro_test *t, struct sutro_group *group)
+{
+	group->slot_waiters++;
+	sutro_core_wait_slot(&t->core, group, t->now_ns);
+}
+
+/* The only slot goes to @group, whose submitter waits again at once. */
+static void take_turn(struct sutro_test *t, struct sutro_group *group, u64 ns)
+{
+	arrive(t, group, 1);
+	KUNIT_EXPECT_PTR_EQ(t->test, send(t, ns), group);
+	t->now_ns += ns;
+	sutro_core_complete(&t->core, group, 1, ns, ns, t->now_ns);
+	forget(t);
+}
+
+/* Turns for a slot divide device time by weight, at each level, whatever a request costs. */
 static void sutro_test_turns(struct kunit *test)
 {
 	struct sutro_test *t = sutro_test_new(test, false);
-	u64 used_ns[2] = {};
-	int i;
+	struct sutro_group *groups[] = { &t->a, &t->c, &t->d };
+	u64 used_ns[3] = {};
+	int i, k;
 
 	sutro_group_set_weight(&t->a, 300);
-	arrive(t, &t->a, 1);
-	arrive(t, &t->b, 1);
-	KUNIT_EXPECT_FALSE(test, is_before(t, &t->a, &t->b));
-	KUNIT_EXPECT_FALSE(test, is_before(t, &t->b, &t->a));
+	sutro_group_set_weight(&t->d, 400);
+	for (k = 0; k < 3; k++)
+		wait_slot(t, groups[k]);
+	KUNIT_EXPECT_EQ(test, t->core.nr_active, 3);
 	for (i = 0; i < 4000; i++) {
-		bool a = is_before(t, &t->a, &t->b);
+		int next = 0;
 
-		take_turn(t, a ? &t->a : &t->b, a ? MS : 5 * MS);
-		used_ns[a] += a ? MS : 5 * MS;
+		for (k = 1; k < 3; k++)
+			if (is_before(t, groups[k], groups[next]))
+				next = k;
+		take_turn(t, groups[next], next == 2 ? MS / 4 : MS / 16);
+		used_ns[next] += next == 2 ? MS / 4 : MS / 16;
 	}
-	EXPECT_NEAR(test, used_ns[1], 3 * used_ns[0], 20 * MS);
-	/* One that comes back is owed 16 slices of its own time, and no more. */
-	t->core.turn_vtime += 1U << 28;
-	for (i = 0; is_before(t, &t->a, &t->c); i++)
-		take_turn(t, &t->a, t->core.tunables.slice_ns);
-	KUNIT_EXPECT_LE(test, i, 17);
+	EXPECT_NEAR(test, used_ns[0], 3 * (used_ns[1] + used_ns[2]), 4 * MS);
+	EXPECT_NEAR(test, used_ns[2], 4 * used_ns[1], 4 * MS);
 	/* A higher class is first. */
 	sutro_tree_set_class(&t->b, SUTRO_CLASS_RT);
-	KUNIT_EXPECT_TRUE(test, is_before(t, &t->b, &t->a));
+	KUNIT_EXPECT_TRUE(test, is_before(t, &t->c, &t->a));
+}
+
+/* The example of sutro_turn_of(). */
+static void sutro_test_turn_inside(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_turn c, d, inside;
+
+	wait_slot(t, &t->c);
+	wait_slot(t, &t->d);
+	wait_slot(t, &t->a);
+	sutro_tree_charge(&t->c, 26 * MS);
+	sutro_tree_charge(&t->d, 24 * MS);
+	t->b.level.rank[SUTRO_CLASS_BE].vtime = t->d.entity.vtime;
+	c = sutro_turn_of(&t->c, &t->root);
+	d = sutro_turn_of(&t->d, &t->root);
+	KUNIT_EXPECT_EQ(test, d.vtime, 50 * MS << SUTRO_VTIME_SHIFT);
+	KUNIT_EXPECT_EQ(test, c.vtime, 54 * MS << SUTRO_VTIME_SHIFT);
+	/* Where only these two compete, the rest of the tree does not matter. */
+	inside = sutro_turn_of(&t->c, &t->b);
+	KUNIT_EXPECT_EQ(test, inside.vtime, t->c.entity.vtime);
+}
+
+/* Groups that wait for slots are active, and others do not wait for them. */
+static void sutro_test_waiting_for_slots(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+
+	sutro_group_set_weight(&t->a, 1000);
+	wait_slot(t, &t->a);
+	wait_slot(t, &t->c);
+	arrive(t, &t->d, 2);
+	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->d, 2200), 100);
+	/* a is owed more than any slice, and d is served nevertheless. */
+	sutro_tree_charge(&t->d, 1000 * MS);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->d);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->d);
+	sutro_core_complete(&t->core, &t->d, 2, 2 * MS, 2 * MS, t->now_ns);
+	/* d leaves.  Those that wait do not, however long they do. */
+	t->now_ns += 1000 * MS;
+	forget(t);
+	KUNIT_EXPECT_EQ(test, t->core.nr_active, 2);
+	arrive(t, &t->e, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->e);
+	/* One that has got its slot, but sends no request, leaves. */
+	t->a.slot_waiters--;
+	t->now_ns += 1000 * MS;
+	forget(t);
+	KUNIT_EXPECT_FALSE(test, t->a.self.active);
+	KUNIT_EXPECT_TRUE(test, t->c.self.active);
+}
+
+/* A group that is waited for, and whose next request has no slot, is not waited for any longer. */
+static void sutro_test_no_slot_in_time(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+
+	arrive(t, &t->c, 1);
+	arrive(t, &t->e, 1);
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->c);
+	sutro_core_complete(&t->core, &t->c, 1, MS, MS, t->now_ns);
+	t->c.slot_waiters++;
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
+	t->now_ns += IDLE_NS;
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->e);
+	KUNIT_EXPECT_TRUE(test, t->c.self.active);
+	KUNIT_EXPECT_EQ(test, t->c.stat.dequeue, 0);
+	/* Its request comes at last. */
+	t->c.slot_waiters--;
+	arrive(t, &t->c, 1);
+	finish(t, &t->e, MS, MS);
+	t->now_ns += IDLE_NS;
+	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->c);
 }
 
 static struct kunit_case sutro_share_cases[] = {
 	KUNIT_CASE(sutro_test_slots),
 	KUNIT_CASE(sutro_test_crowd),
 	KUNIT_CASE(sutro_test_turns),
+	KUNIT_CASE(sutro_test_turn_inside),
+	KUNIT_CASE(sutro_test_waiting_for_slots),
+	KUNIT_CASE(sutro_test_no_slot_in_time),
 	{},
 };
 

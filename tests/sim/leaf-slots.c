@@ -32,25 +32,34 @@ static bool leaf_takes_turns(const struct leaf *leaf,
 	       &group->core != leaf->core.in_service;
 }
 
+/* Do others have to wait for protected groups, or for latency targets? */
+static bool leaf_is_held_back(const struct leaf *leaf,
+			      const struct leaf_group *group)
+{
+	if (sutro_protects(&leaf->core.protect))
+		return !sutro_group_protected(&group->core);
+	return leaf->core.limit_ns && !sutro_latency_late_ns(&group->core);
+}
+
 /* Slots that a group leaves to others in a crowd. */
 static u32 leaf_left(const struct leaf *leaf, const struct leaf_group *group)
 {
-	if (!leaf_takes_turns(leaf, group) ||
-	    !sutro_is_crowded(&leaf->core, leaf->slots) ||
-	    sutro_group_heavy(&group->core, leaf->core.nr_active))
-		return 0;
-	return leaf_kept(leaf);
+	u32 nr = leaf->core.nr_active;
+	bool leaves = leaf->core.tunables.rotational
+			      ? !sutro_group_heavy(&group->core, nr)
+			      : leaf_is_held_back(leaf, group);
+
+	return leaves && leaf_takes_turns(leaf, group) &&
+			       sutro_is_crowded(&leaf->core, leaf->slots)
+		       ? leaf_kept(leaf)
+		       : 0;
 }
 
 /* Its turn among all of the leaf. */
 static struct sutro_turn leaf_turn(const struct leaf *leaf,
 				   const struct leaf_group *group)
 {
-	const struct sutro_group *top = &group->core;
-
-	while (top->depth > 1)
-		top = top->parent;
-	return sutro_turn_of(&leaf->core, &group->core, top->entity.class);
+	return sutro_turn_of(&group->core, leaf->core.root);
 }
 
 /* May a group have one more request, and each of its ancestors? */
@@ -65,7 +74,6 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 	if (leaf->probe.active &&
 	    !sutro_probe_is_of(&leaf->probe, group->peer.class))
 		free = 0;
-	free -= min(free, leaf_left(leaf, group));
 	if (group->requests >= sutro_group_slots(at, leaf->slots, free, slots))
 		return false;
 	for (; at->parent; at = at->parent) {
@@ -95,12 +103,8 @@ static bool leaf_has_room(const struct leaf *leaf, struct leaf_group *group,
 {
 	u32 async_slots = 3 * leaf->slots / 4, left = 0;
 
-	if (sutro_protects(&leaf->core.protect)
-		    ? !sutro_group_protected(&group->core)
-		    : leaf->core.limit_ns &&
-			      !sutro_latency_late_ns(&group->core)) {
-		left = leaf->slots / PROTECTED_PART;
-		left -= min(left, leaf->core.protect.requests);
+	if (leaf_is_held_back(leaf, group)) {
+		left = leaf_kept(leaf);
 		async_slots -= left;
 	}
 	left = max(left, leaf_left(leaf, group));
@@ -125,7 +129,6 @@ bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 	if (leaf->nr_waiters && sutro_turn_before(&first->turn, &turn) &&
 	    leaf_has_quota(leaf, first->group))
 		return false;
-	sutro_turn_came(&leaf->core, &group->core, &turn);
 	return true;
 }
 
@@ -145,15 +148,21 @@ static bool leaf_begins_turns(const struct leaf *leaf,
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client)
 {
-	struct slot_waiter waiter = {
-		group, sync, fn, client, leaf_turn(leaf, group),
-	};
+	struct slot_waiter waiter = { group, sync, fn, client };
 	u32 i = leaf->nr_waiters;
 
 	assert(leaf->nr_waiters < LEAF_MAX_WAITERS);
+	/* Others wait for a tag of blk-mq. */
+	waiter.limited = !leaf->fifo && (!leaf_has_quota(leaf, group) ||
+					 leaf_begins_turns(leaf, &waiter));
+	group->core.slot_waiters += waiter.limited;
+	if (waiter.limited && !group->core.self.active)
+		sutro_core_wait_slot(&leaf->core, &group->core,
+				     leaf->clock->now_ns);
+	waiter.turn = leaf_turn(leaf, group);
 	leaf->nr_waiters++;
 	leaf->turns |= leaf_begins_turns(leaf, &waiter);
-	if (leaf_takes_turns(leaf, group))
+	if (leaf_takes_turns(leaf, group) || group->core.depth > 1)
 		for (; i; i--) {
 			if (!sutro_turn_before(&waiter.turn,
 					       &leaf->waiters[i - 1].turn))
@@ -197,8 +206,7 @@ void leaf_free_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 			leaf->slots_promised++;
 			leaf->slots_async += !waiter->sync;
 			leaf_count(waiter->group, 1);
-			sutro_turn_came(&leaf->core, &waiter->group->core,
-					&waiter->turn);
+			waiter->group->core.slot_waiters -= waiter->limited;
 			waiter->fn(waiter->client);
 		} else {
 			waits |= leaf_begins_turns(leaf, waiter);

@@ -129,6 +129,7 @@ struct slot_waiter {
 	leaf_slot_fn *fn;
 	void *client;
 	struct sutro_turn turn;
+	bool limited;
 };
 
 #define LEAF_MAX_WAITERS 1024

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: groups without requests, which are active for some time, and then leave.
+ *
+ * While a group is active, its weight counts, and it keeps its vtime.
+ *
+ * 1. Groups whose next request is expected
+ *
+ * On a rotational device and with fairness=1, others are held back for a group that usually comes
+ * back within group_idle_ns (sutro-select.c), and anywhere for a protected one (sutro-protect.c).
+ * It leaves after that time.  All other groups leave at once.
+ *
+ * 2. Groups whose next request waits for a slot
+ *
+ * With more groups than request slots (sutro-turn.c), a group may have no request because others
+ * have all slots.  It is active until it has one: otherwise only the weights of groups with slots
+ * would count, and a group's vtime would begin anew with each of its requests.  Others do not wait
+ * for it, because it waits for a request of theirs to be done.
+ *
+ *	64 slots.  a (weight 1000) has one of them, 63 of 200 others (100) the rest.  a's share is
+ *	1000 / 21000, not 1000 / 7300.
+ */
+#include "sutro-core.h"
+
+/* After this time, it is looked whether a group still waits for a slot. */
+#define SUTRO_SLOTLESS_NS (100 * 1000 * 1000ULL)
+
+/**
+ * sutro_return_ns - within which time must a group come back, if others are to make room for it?
+ * @core:	the leaf
+ */
+u64 sutro_return_ns(const struct sutro_core *core)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	return sutro_waits(core) ? t->group_idle_ns : t->slice_ns;
+}
+
+/* Sort @group, which is empty, into the list by the time at which it leaves. */
+static void sutro_leave_later(struct sutro_core *core,
+			      struct sutro_group *group)
+{
+	struct sutro_group *before;
+
+	list_del_init(&group->node);
+	list_for_each_entry_reverse(before, &core->leaving, node)
+		if (!sutro_before(group->leave_at_ns, before->leave_at_ns))
+			break;
+	list_add(&group->node, &before->node);
+}
+
+/**
+ * sutro_leave_at_once - a group is empty, and no other group is held back for it
+ * @core:	the leaf
+ * @group:	the group
+ */
+void sutro_leave_at_once(struct sutro_core *core, struct sutro_group *group)
+{
+	group->leave_at_ns = group->empty_since_ns;
+	list_move(&group->node, &core->leaving);
+}
+
+/**
+ * sutro_leave - a group ran empty: it leaves now, or when its next request failed to come
+ * @core:	the leaf
+ * @group:	the group
+ * @now_ns:	when it ran empty
+ */
+void sutro_leave(struct sutro_core *core, struct sutro_group *group, u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	group->empty_since_ns = now_ns;
+	if (sutro_group_protected(group) && !group->gone) {
+		group->leave_at_ns =
+			sutro_protect_leave_ns(core, group, now_ns);
+		sutro_leave_later(core, group);
+	} else if (sutro_waits(core) && !group->gone &&
+		   (t->fairness || group->think_ns <= t->group_idle_ns)) {
+		group->leave_at_ns = now_ns + t->group_idle_ns;
+		sutro_leave_later(core, group);
+	} else {
+		sutro_leave_at_once(core, group);
+	}
+}
+
+/* @group, which is active, has no request until it gets a slot. */
+static void sutro_wait_slot(struct sutro_core *core, struct sutro_group *group,
+			    u64 now_ns)
+{
+	sutro_tree_wait_slot(group, core->tunables.slice_ns / 2);
+	group->leave_at_ns = now_ns + SUTRO_SLOTLESS_NS;
+	list_move_tail(&group->node, &core->slotless);
+}
+
+/**
+ * sutro_core_wait_slot - a submitter of a group waits for a slot
+ * @core:	the leaf
+ * @group:	the group, which is not active and not gone
+ * @now_ns:	the time
+ *
+ * To be called when its @slot_waiters were counted.
+ */
+void sutro_core_wait_slot(struct sutro_core *core, struct sutro_group *group,
+			  u64 now_ns)
+{
+	sutro_core_settle(core);
+	core->nr_active++;
+	sutro_wait_slot(core, group, now_ns);
+}
+
+/* Is a protected group waited for still, because it has had requests at other leaves meanwhile? */
+static bool sutro_is_waited_for(struct sutro_core *core,
+				struct sutro_group *group, u64 now_ns)
+{
+	u64 leave_at_ns;
+
+	if (!sutro_group_protected(group) || !sutro_volume_used(group->protect))
+		return false;
+	leave_at_ns = sutro_protect_leave_ns(core, group, now_ns);
+	if (!sutro_before(now_ns, leave_at_ns))
+		return false;
+	group->leave_at_ns = leave_at_ns;
+	sutro_leave_later(core, group);
+	return true;
+}
+
+/* An empty group whose time to leave has come, or NULL. */
+static struct sutro_group *sutro_next_to_leave(struct sutro_core *core,
+					       u64 now_ns)
+{
+	struct list_head *lists[] = { &core->leaving, &core->slotless };
+	struct sutro_group *group;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		group = list_first_entry_or_null(lists[i], struct sutro_group,
+						 node);
+		if (group && !sutro_before(now_ns, group->leave_at_ns))
+			return group;
+	}
+	return NULL;
+}
+
+/* @group is not waited for any longer. */
+static void sutro_wait_no_longer(struct sutro_core *core,
+				 struct sutro_group *group, u64 now_ns)
+{
+	if (group == core->idle_for)
+		sutro_stop_idling(core, SUTRO_IDLE_END_LATE, now_ns);
+	if (group == core->in_service)
+		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
+	if (!group->gone && !core->tunables.rotational &&
+	    sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE))
+		core->shallow_until_ns = now_ns + SUTRO_SHALLOW_NS;
+}
+
+/* Others may make room for @group, which has left, if it will be back soon. */
+static void sutro_expect(struct sutro_core *core, struct sutro_group *group)
+{
+	if (sutro_group_protected(group)) {
+		core->expected = group;
+		core->expected_protected = true;
+		core->expected_until_ns =
+			group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
+	} else if (group->think_ns <= sutro_return_ns(core)) {
+		core->expected = group;
+		core->expected_protected = false;
+		core->expected_until_ns =
+			group->leave_at_ns + 2 * sutro_return_ns(core);
+	}
+}
+
+/* @group has left, or will have no request until it gets a slot. */
+static void sutro_left(struct sutro_core *core, struct sutro_group *group)
+{
+	if (!group->gone)
+		sutro_expect(core, group);
+	if (group == core->sensitive)
+		core->sensitive = NULL;
+	sutro_protect_drop(core, group);
+}
+
+/**
+ * sutro_core_forget - take out a group that has left
+ * @core:	the leaf
+ * @now_ns:	the time
+ *
+ * To be called until it returns NULL before sutro_core_select().
+ *
+ * Return: a group that was active and no longer is, and may be freed, or NULL.
+ */
+struct sutro_group *sutro_core_forget(struct sutro_core *core, u64 now_ns)
+{
+	struct sutro_group *group;
+
+	while ((group = sutro_next_to_leave(core, now_ns))) {
+		if (!group->gone && sutro_is_waited_for(core, group, now_ns))
+			continue;
+		sutro_wait_no_longer(core, group, now_ns);
+		if (group->gone || !sutro_is_slotless(group))
+			break;
+		sutro_left(core, group);
+		sutro_wait_slot(core, group, now_ns);
+	}
+	if (!group)
+		return NULL;
+	list_del_init(&group->node);
+	sutro_tree_deactivate(group);
+	core->nr_active--;
+	sutro_left(core, group);
+	group->stat.dequeue++;
+	return group;
+}
