@@ -19,7 +19,7 @@ LISTED = 20
 
 
 def hint(name: str, there: Sequence[str]) -> str:
-    """For the error about a name that is not there: all names, or those like it if they are many."""
+    """For the error about a name that is not there: all names, or those like it of many."""
     if len(there) <= LISTED:
         return f"there are {', '.join(there)}"
     longer = [one for one in there if one.startswith(name)]
