@@ -77,26 +77,6 @@ void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 }
 
 /**
- * sutro_wait_for_slot - a submitter of a group waits for a slot
- * @sq:		the leaf
- * @sblkg:	the group, whose submitter is counted
- *
- * Context: process context
- */
-void sutro_wait_for_slot(struct sutro_queue *sq, struct sutro_blkg *sblkg)
-{
-	if (READ_ONCE(sblkg->group.self.active))
-		return;
-	spin_lock(&sq->lock);
-	/* As in sutro_queue_one(). */
-	if (!sblkg->group.self.active && !sblkg->group.gone) {
-		blkg_get(sutro_to_blkg(sblkg));
-		sutro_core_wait_slot(&sq->core, &sblkg->group, ktime_get_ns());
-	}
-	spin_unlock(&sq->lock);
-}
-
-/**
  * sutro_keep - a request waits
  * @sq:		the leaf
  * @sblkg:	its group, which is active

@@ -353,6 +353,21 @@ static bool sutro_has_waited(const struct sutro_group *at,
 	       sutro_outranked(&at->level, &at->level.rank[turn->class]);
 }
 
+/* A submitter of a group, which is counted, waits: the group is active meanwhile. */
+static void sutro_wait_for_slot(struct sutro_queue *sq,
+				struct sutro_blkg *sblkg)
+{
+	if (READ_ONCE(sblkg->group.self.active))
+		return;
+	spin_lock(&sq->lock);
+	/* As in sutro_queue_one(). */
+	if (!sblkg->group.self.active && !sblkg->group.gone) {
+		blkg_get(sutro_to_blkg(sblkg));
+		sutro_core_wait_slot(&sq->core, &sblkg->group, ktime_get_ns());
+	}
+	spin_unlock(&sq->lock);
+}
+
 static void sutro_sleep_for_slot(struct sutro_queue *sq,
 				 struct sutro_blkg *sblkg,
 				 struct sutro_quota quota)

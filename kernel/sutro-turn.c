@@ -4,10 +4,10 @@
  *
  * A submitter that finds no slot sleeps.  When a request is done, the submitter is woken whose
  * turn it is: one of the highest class, and of those one of the group that is entitled to its next
- * request before the others (sutro_turn_of()).  The slot is promised to it: others
- * that look for one in between count it as used.  Without that, a task that is still running takes
- * the slot that its own last request has left, before the woken one runs, and most others get
- * none.  This happens where tasks wait for a tag of blk-mq.
+ * request before the others (sutro_turn_of()).  The slot is promised to it: others that look for
+ * one in between count it as used.  Without that, a task that is still running takes the slot that
+ * its own last request has left, before the woken one runs, and most others get none.  This
+ * happens where tasks wait for a tag of blk-mq.
  *
  *	64 slots, and 200 groups of the same weight, each with a read at a time, on a machine
  *	with one CPU.  With blk-mq's order, 64 of them took all slots in turn, and the others had

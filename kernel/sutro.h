@@ -360,7 +360,6 @@ static inline u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq);
 void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
 		     u64 now_ns);
-void sutro_wait_for_slot(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		struct request *rq, u64 now_ns);
 u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,

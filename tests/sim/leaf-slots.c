@@ -126,10 +126,8 @@ bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 	if (came || !leaf_takes_turns(leaf, group))
 		return true;
 	turn = leaf_turn(leaf, group);
-	if (leaf->nr_waiters && sutro_turn_before(&first->turn, &turn) &&
-	    leaf_has_quota(leaf, first->group))
-		return false;
-	return true;
+	return !leaf->nr_waiters || !sutro_turn_before(&first->turn, &turn) ||
+	       !leaf_has_quota(leaf, first->group);
 }
 
 /* Does a client wait for any slot of the leaf, so that others take turns with it? */

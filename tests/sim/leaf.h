@@ -123,6 +123,12 @@ static inline struct leaf_group *leaf_group_of(struct sutro_group *core)
 	return container_of(core, struct leaf_group, core);
 }
 
+/**
+ * struct slot_waiter - a client that waits for a slot
+ * @turn:	its turn among all of the leaf
+ * @limited:	its group, an ancestor or the turns of others keep it from a slot, not only the lack
+ *		of a tag
+ */
 struct slot_waiter {
 	struct leaf_group *group;
 	bool sync;
