@@ -42,8 +42,9 @@
  *	direct mode		Instructions: one	costs are measured for
  *	 direct, lease, member	group, a disk with room	2 % of the time
  *	costs			Fairness: charged	a table, or one for
- *	 cost, estimate,	against true time;	each group
- *	 destage		fsync: equal weights
+ *	 cost, estimate		against true time	each group
+ *	caches of drives	fsync: equal weights;	reads wait for writes
+ *	 destage		tests/sim hdd-cache-*	that were charged
  *	amplification		tests/sim: ssd-nearly	charges of writes follow
  *				-full			within half a second
  *	devices that change	Fairness: slower writes	probes begin again

@@ -39,6 +39,9 @@
  *		are active and none has a slice
  * @latency_ns:	latency of a request on a device with little to do, less its cost, 0 if
  *		not known
+ * @cached_ns:	device time that the data in the cache of a rotational device still need
+ *		(sutro-destage.c)
+ * @destaged_ns: when they have had it, if nothing else is sent
  * @protect:	percent of their service alone that protected groups shall receive,
  *		0 = none is protected (sutro-protect.c)
  * @probing:	a probe is going on: requests of all groups are needed
@@ -52,6 +55,8 @@ struct sutro_tunables {
 	u64 busy_ns;
 	u64 depth_ns;
 	u64 latency_ns;
+	u64 cached_ns;
+	u64 destaged_ns;
 	u32 protect;
 	bool probing;
 	bool guessing;

@@ -124,30 +124,57 @@ static void sutro_cost_learn(struct sutro_costs *costs, unsigned int class,
 		       max_t(s64, mean + (delta >> SUTRO_LEARN_SHIFT), 1));
 }
 
+/* The cost of a request that the drive's cache took, or that may have waited for the cache. */
+static u64 sutro_gap_charge(struct sutro_device *device,
+			    struct sutro_costs *group,
+			    const struct sutro_sample *sample, u64 gap_ns)
+{
+	bool begins = device->flushes ||
+		      sample->start_ns > device->last_completion_ns;
+	struct sutro_destage *destage = &device->destage;
+	struct sutro_advance none = {};
+	struct sutro_advance *advance = group ? &group->advance : &none;
+	u64 cost_ns = gap_ns, sample_ns = gap_ns, mean_ns = 0;
+
+	if (group)
+		mean_ns = group->ns16[sample->class] >> SUTRO_NS16_SHIFT;
+	if (sample->caches) {
+		cost_ns = sutro_destage_wrote(destage, advance, sample->bytes,
+					      sample->seeks, gap_ns,
+					      sample->now_ns);
+		sample_ns = cost_ns;
+	} else if (sutro_destage_rests(destage, begins, sample->now_ns)) {
+		if (sutro_cost_op(sample->class) == SUTRO_READ)
+			sutro_destage_read(destage, sample->bytes,
+					   sample->seeks, gap_ns);
+	} else {
+		cost_ns = sutro_destage_waited(destage, mean_ns, sample->bytes,
+					       sample->seeks, gap_ns,
+					       sample->now_ns);
+		sample_ns = sutro_destage_sample_ns(destage, mean_ns, gap_ns,
+						    cost_ns);
+	}
+	if (group)
+		sutro_cost_learn(group, sample->class,
+				 sample_ns << SUTRO_NS16_SHIFT);
+	return sutro_destage_credit(advance, cost_ns);
+}
+
 static u64 sutro_gap_complete(struct sutro_device *device,
 			      struct sutro_costs *group,
 			      const struct sutro_sample *sample)
 {
-	struct sutro_advance none = {};
-	struct sutro_advance *advance = group ? &group->advance : &none;
-	u64 start_ns = max(device->last_completion_ns, sample->start_ns);
-	u64 cost_ns = sample->now_ns > start_ns ? sample->now_ns - start_ns : 0;
+	u64 last_ns = device->last_completion_ns;
+	u64 start_ns = max(last_ns, sample->start_ns);
+	u64 gap_ns = sample->now_ns > start_ns ? sample->now_ns - start_ns : 0;
+	u64 cost_ns;
 
-	cost_ns = min(cost_ns, SUTRO_COST_MAX_NS);
-	if (sample->caches)
-		cost_ns = sutro_destage_wrote(&device->destage, advance,
-					      sample->bytes, sample->seeks,
-					      cost_ns, sample->now_ns);
-	else
-		cost_ns = sutro_destage_waited(&device->destage, sample->bytes,
-					       cost_ns);
-
-	device->last_completion_ns =
-		max(device->last_completion_ns, sample->now_ns);
-	if (group)
-		sutro_cost_learn(group, sample->class,
-				 cost_ns << SUTRO_NS16_SHIFT);
-	return sutro_destage_credit(advance, cost_ns);
+	if (start_ns > last_ns)
+		sutro_destage_idled(&device->destage, start_ns - last_ns);
+	cost_ns = sutro_gap_charge(device, group, sample,
+				   min(gap_ns, SUTRO_COST_MAX_NS));
+	device->last_completion_ns = max(last_ns, sample->now_ns);
+	return cost_ns;
 }
 
 /* Does a window consist of requests of one class, so that it measures that class? */
@@ -523,8 +550,7 @@ u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns)
 	*last_ns = max(*last_ns, now_ns);
 	cost_ns = min(cost_ns, most_ns);
 	if (device->rotational)
-		cost_ns = sutro_destage_flushed(&device->destage, cost_ns,
-						now_ns);
+		cost_ns = sutro_destage_flushed(&device->destage, cost_ns);
 	device->flush_ns += cost_ns;
 	cost_ns = div_u64(device->flush_ns, device->flushes--);
 	device->flush_ns -= cost_ns;

@@ -526,7 +526,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
  * sutro_probe_tunables - how much may be at the device?
  * @probe:	the leaf's probes
  * @device:	state of the leaf
- * @tunables:	the settings; @busy_ns and @depth_ns are set
+ * @tunables:	the settings; those that describe the device are set
  *
  * During a probe its depth decides, and no group is held back for another one.
  */
@@ -539,6 +539,9 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 	tunables->latency_ns = sutro_cost_latency_ns(device);
 	tunables->busy_ns = probe->active ? 0 : sutro_cost_busy_ns(device);
 	tunables->depth_ns = sutro_cost_depth_ns(device);
+	tunables->cached_ns = device->destage.backlog_ns;
+	tunables->destaged_ns =
+		device->last_completion_ns + tunables->cached_ns;
 	if (probe->active)
 		tunables->depth_ns = U64_MAX;
 	else if (!probe->rare)

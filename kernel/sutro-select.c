@@ -109,6 +109,20 @@
  *	a (weight 1000) reads 4 KiB at a time, 8 ms each, b (100) writes 1 MiB, 7 ms each.
  *	By vtime, b sends a write or two after each ten reads.  Now b waits for 128 reads,
  *	1.02 s, and then has its 102 ms.
+ *
+ * 6. Writes in the cache of the drive
+ *
+ * The cache of a hard disk takes what a group writes in a slice within a few ms, and the drive
+ * destages it later, in each pause of the reader that is served next (sutro-destage.c).  So
+ * nothing is sent for a reader until the time that the writes were charged has passed: if
+ * that is half a slice or more, and at the begin of the slice of a stream in any case.
+ *
+ *	a writes 12 MiB in its slice, which the cache takes in 25 ms, and b reads 64 KiB of a
+ *	stream at a time.  b waits for another 75 ms, and then has 100 ms for itself.  Without
+ *	this, a seek and 1 MiB of a's come before each of b's reads: b has 1.3 MB/s, not 65.
+ *
+ * Beside protected groups, writes of others are sent when those before them have had their
+ * time: else the cache takes so many in a pause of a protected group that it is full.
  */
 #include "sutro-core.h"
 
@@ -122,6 +136,8 @@
 #define SUTRO_SLICE_PART 2
 /* Streams that are owed this many slices together do not wait for a latency-sensitive group. */
 #define SUTRO_SENSITIVE_SLICES 4
+/* A drive that needs more slices than this for the data in its cache is not waited for. */
+#define SUTRO_DESTAGE_SLICES 2
 
 /* Device time after which @group lets others in; 0 = after each request. */
 static u64 sutro_slice_ns(const struct sutro_core *core,
@@ -374,6 +390,38 @@ static bool sutro_is_deep(const struct sutro_core *core,
 		core->in_flight - core->commits >= SUTRO_DEPTH_MAX);
 }
 
+/*
+ * Does a group that reads wait until the drive has destaged what others wrote, which go on?  If it
+ * begins a slice, or they have had half a slice; but not where that would take long.
+ */
+static bool sutro_lets_destage(const struct sutro_core *core,
+			       const struct sutro_group *group, u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+	bool begins = group == core->in_service && group != core->last_served;
+
+	return t->rotational && !core->protect.reserved && !group->caches &&
+	       core->queued > group->queued &&
+	       sutro_before(now_ns, t->destaged_ns) &&
+	       t->cached_ns <= SUTRO_DESTAGE_SLICES * t->slice_ns &&
+	       (begins || t->cached_ns >= t->slice_ns / 2);
+}
+
+/* Beside protected groups, others have one request at the device, or the writes in the cache. */
+static bool sutro_cache_is_busy(struct sutro_core *core,
+				const struct sutro_group *group, u64 now_ns)
+{
+	const struct sutro_tunables *t = &core->tunables;
+	bool awaited = core->expected_protected &&
+		       sutro_expects_other(core, group, now_ns);
+
+	return t->rotational && group->caches &&
+	       sutro_before(now_ns, t->destaged_ns) &&
+	       t->cached_ns <= SUTRO_DESTAGE_SLICES * t->slice_ns &&
+	       (sutro_protects(&core->protect) || awaited) &&
+	       !sutro_group_protected(group);
+}
+
 /* In a reserved window: the protected group to serve, or to wait for. */
 static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
 {
@@ -467,6 +515,12 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		group = sutro_protect_next(core);
 	if (sutro_is_deep(core, group, now_ns)) {
 		*ret_verdict = SUTRO_WAIT;
+		return NULL;
+	}
+	if (!starved && (sutro_lets_destage(core, group, now_ns) ||
+			 sutro_cache_is_busy(core, group, now_ns))) {
+		core->idle_until_ns = core->tunables.destaged_ns;
+		*ret_verdict = core->in_flight ? SUTRO_WAIT : SUTRO_IDLE;
 		return NULL;
 	}
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);

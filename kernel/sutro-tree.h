@@ -200,6 +200,7 @@ struct sutro_group_protect;
  * @gone:	its cgroup has been removed: no more requests are expected
  * @mixed:	set by the caller: its requests compete with one another
  * @cheap:	the last request that it sent was (sutro-starved.c)
+ * @caches:	and the device may take it into its cache
  * @think_ns:	mean time from running empty to the next request
  * @busy_since_ns: when it was empty last before it had requests
  * @empty_since_ns: when it ran empty (nothing queued or in flight), 0 if never
@@ -235,6 +236,7 @@ struct sutro_group {
 	u8 gone : 1;
 	u8 mixed : 1;
 	u8 cheap : 1;
+	u8 caches : 1;
 	u32 target_us;
 	u64 think_ns;
 	u64 busy_since_ns;

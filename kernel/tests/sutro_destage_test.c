@@ -51,10 +51,12 @@ static u64 writes(struct drive *d, struct sutro_costs *group, u32 bytes,
 	return complete_one(d, group, sample, took_ns);
 }
 
-static u64 reads(struct drive *d, struct sutro_costs *group, u64 took_ns)
+static u64 reads(struct drive *d, struct sutro_costs *group, bool seeks,
+		 u64 took_ns)
 {
-	return complete_one(d, group, (struct sutro_sample){ .bytes = 4096 },
-			    took_ns);
+	struct sutro_sample sample = { .bytes = 4096, .seeks = seeks };
+
+	return complete_one(d, group, sample, took_ns);
 }
 
 static u64 flushes(struct drive *d, u64 took_ns)
@@ -101,6 +103,7 @@ static void sutro_test_destage_seeks(struct kunit *test)
 			SEEK_NS + PAGE_NS);
 	/* It goes past the cache, or there is none. */
 	sample.caches = false;
+	d->now_ns += 1000 * MS;
 	KUNIT_EXPECT_EQ(test, complete_one(d, &d->a, sample, 10000), 10000);
 }
 
@@ -138,11 +141,10 @@ static void sutro_test_destage_credit(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, writes(d, &d->b, 4096, 10000), PAGE_NS);
 	/* a has 48 ms, in microseconds, of which 12.4 pay for the first write. */
 	KUNIT_EXPECT_LT(test, writes(d, &d->a, MIB, 2 * MS), 1000);
-	KUNIT_EXPECT_EQ(test, reads(d, &d->a, 9 * MS), 0);
 	for (i = 0; i < 5; i++)
 		charged_ns += writes(d, &d->a, MIB, 2 * MS);
 	EXPECT_NEAR(test, charged_ns,
-		    16 * 2 * MS + 58 * MS + 9 * MS + SEEK_NS + 6 * MIB_NS, MS);
+		    16 * 2 * MS + 58 * MS + SEEK_NS + 6 * MIB_NS, MS);
 }
 
 /* Of two requests that share a flush, the first to complete pays for it. */
@@ -176,7 +178,7 @@ static void sutro_test_destage_hoard(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, flushes(d, MS), 0);
 	writes(d, &d->a, 4096, 10000);
 	for (i = 0; i < 20; i++)
-		charged_ns += reads(d, &d->a, 10 * MS);
+		charged_ns += reads(d, &d->a, true, 10 * MS);
 	EXPECT_NEAR(test, charged_ns, 100 * MS, 5 * MS);
 }
 
@@ -185,13 +187,180 @@ static void sutro_test_destage_read(struct kunit *test)
 {
 	struct drive *d = drive_new(test);
 
-	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 500 * MS), 500 * MS);
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, true, 10 * MS), 10 * MS);
 	writes(d, &d->a, MIB, 2 * MS);
-	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 20 * MS), 20 * MS);
-	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 500 * MS), 32 * MS + PAGE_NS);
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, true, 20 * MS), 10 * MS);
+	/* The backlog is less than that. */
+	writes(d, &d->a, MIB, 2 * MS);
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, true, 500 * MS),
+			32 * MS + PAGE_NS);
 	/* Nothing is in the cache any more. */
-	flushes(d, 10 * MS);
-	KUNIT_EXPECT_EQ(test, reads(d, &d->b, 500 * MS), 500 * MS);
+	d->now_ns += 1000 * MS;
+	KUNIT_EXPECT_EQ(test, reads(d, &d->b, true, 500 * MS), 500 * MS);
+}
+
+/*
+ * A drive on which each request of 4 KiB takes 10 ms: the next of a's, which the cache takes, or
+ * of b's, before which the drive destages one.
+ */
+struct seeks {
+	struct drive *d;
+	u32 dirty;
+	u64 used_a_ns, charged_a_ns, charged_b_ns;
+	u32 nr_b;
+};
+
+static void seeks_write(struct seeks *s, u64 took_ns)
+{
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_WRITE, 4096),
+		.bytes = 4096,
+		.caches = true,
+		.seeks = true,
+	};
+
+	s->dirty++;
+	s->used_a_ns += 10 * MS;
+	s->charged_a_ns += complete_one(s->d, &s->d->a, sample, took_ns);
+}
+
+/* The time differs by up to 5 ms. */
+static void seeks_read(struct seeks *s, u64 *state)
+{
+	u64 took_ns = 5 * MS + random_below(state, 10 * MS);
+	struct sutro_sample sample = { .bytes = 4096, .seeks = true };
+
+	if (s->dirty) {
+		s->dirty--;
+		took_ns += 10 * MS;
+	}
+	s->nr_b++;
+	/* The drive begins in this pause. */
+	s->d->now_ns += 1000;
+	s->charged_b_ns += complete_one(s->d, &s->d->b, sample, took_ns);
+}
+
+/* As many writes as reads; or only now and then one. */
+static void seeks_check(struct kunit *test, u32 reads)
+{
+	struct seeks s = { .d = drive_new(test) };
+	u64 state = 1;
+	int i, j;
+
+	for (i = 0; i < 6000; i++) {
+		if (i == 3000)
+			s = (struct seeks){ .d = s.d, .dirty = s.dirty };
+		seeks_write(&s, 10000);
+		for (j = 0; j < reads; j++)
+			seeks_read(&s, &state);
+	}
+	EXPECT_NEAR(test, s.charged_a_ns, s.used_a_ns, s.used_a_ns / 4);
+	EXPECT_NEAR(test, s.charged_b_ns, s.nr_b * 10 * MS,
+		    s.nr_b * 10 * MS / 20);
+}
+
+/* Each pays for its own requests, although neither cost is known. */
+static void sutro_test_destage_shares(struct kunit *test)
+{
+	seeks_check(test, 1);
+	seeks_check(test, 3);
+	seeks_check(test, 10);
+}
+
+/* Flushes, or writes that wait for room, show what a write takes. */
+static void sutro_test_destage_marks(struct kunit *test)
+{
+	struct seeks s = { .d = drive_new(test) };
+	int i;
+
+	for (i = 0; i < 1000; i++)
+		seeks_write(&s, 10000);
+	for (i = 0; i < 1000; i++)
+		seeks_write(&s, 10 * MS);
+	s.charged_a_ns = 0;
+	seeks_write(&s, 10 * MS);
+	EXPECT_NEAR(test, s.charged_a_ns, 10 * MS, MS);
+
+	s.d = drive_new(test);
+	for (i = 0; i < 100; i++) {
+		s.charged_a_ns = 0;
+		seeks_write(&s, 10000);
+		flushes(s.d, 10 * MS);
+	}
+	EXPECT_NEAR(test, s.charged_a_ns, 10 * MS, MS);
+}
+
+/* The time of a seek falls if nothing confirms it: the drive destages without being seen. */
+static void sutro_test_destage_falls(struct kunit *test)
+{
+	struct seeks s = { .d = drive_new(test) };
+	u64 state = 1;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		s.charged_a_ns = 0;
+		seeks_write(&s, 10000);
+		flushes(s.d, 10 * MS);
+	}
+	for (i = 0; i < 10000; i++) {
+		s.charged_a_ns = 0;
+		seeks_write(&s, 10000);
+		s.dirty = 0;
+		seeks_read(&s, &state);
+	}
+	KUNIT_EXPECT_LT(test, s.charged_a_ns, 5 * MS);
+}
+
+/* A disk of a virtual machine is as fast for writes as it is for reads. */
+static void sutro_test_destage_fast(struct kunit *test)
+{
+	struct seeks s = { .d = drive_new(test) };
+	struct sutro_sample stream = { .bytes = MIB };
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		reads(s.d, &s.d->b, true, MS / 5);
+		complete_one(s.d, &s.d->a, stream, MS);
+	}
+	seeks_write(&s, 10000);
+	EXPECT_NEAR(test, s.charged_a_ns, MS / 5, MS / 50);
+	EXPECT_NEAR(test, writes(s.d, &s.d->b, MIB, MS / 10),
+		    MS / 5 + MS * 5 / 4, MS / 10);
+}
+
+/* Write zeroes take no time, and show nothing. */
+static void sutro_test_destage_zeroes(struct kunit *test)
+{
+	struct drive *d = drive_new(test);
+	struct sutro_sample zeroes = {
+		.class = sutro_cost_class(SUTRO_OTHER, MIB),
+		.bytes = MIB,
+	};
+	int i;
+
+	for (i = 0; i < 200; i++)
+		complete_one(d, &d->a, zeroes, 1000);
+	KUNIT_EXPECT_EQ(test, writes(d, &d->a, MIB, 2 * MS), SEEK_NS + MIB_NS);
+}
+
+/* A stream that is read by one request at a time seeks after a destage, and pays for that. */
+static void sutro_test_destage_stream(struct kunit *test)
+{
+	struct drive *d = drive_new(test);
+	u64 charged_ns;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		reads(d, &d->b, false, MS / 2);
+	for (i = 0; i < 8; i++)
+		writes(d, &d->a, MIB, 2 * MS);
+	for (i = 0; i < 4; i++) {
+		charged_ns = reads(d, &d->b, false,
+				   4 * MS + MIB_NS + 4 * MS + MS / 2);
+		EXPECT_NEAR(test, charged_ns, SEEK_NS + MS / 2, MS / 2);
+		EXPECT_NEAR(test, reads(d, &d->b, false, MS / 2), MS / 2,
+			    MS / 10);
+	}
 }
 
 /* A flush is no measure of data that were destaged long ago: there are no credits for them. */
@@ -244,6 +413,12 @@ static struct kunit_case sutro_destage_test_cases[] = {
 	KUNIT_CASE(sutro_test_destage_shared_flush),
 	KUNIT_CASE(sutro_test_destage_hoard),
 	KUNIT_CASE(sutro_test_destage_read),
+	KUNIT_CASE(sutro_test_destage_shares),
+	KUNIT_CASE(sutro_test_destage_marks),
+	KUNIT_CASE(sutro_test_destage_falls),
+	KUNIT_CASE(sutro_test_destage_fast),
+	KUNIT_CASE(sutro_test_destage_zeroes),
+	KUNIT_CASE(sutro_test_destage_stream),
 	KUNIT_CASE(sutro_test_destage_old),
 	KUNIT_CASE(sutro_test_destage_sum),
 	{}

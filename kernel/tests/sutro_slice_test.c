@@ -449,6 +449,67 @@ static void sutro_test_not_expected(struct kunit *test)
 	}
 }
 
+/* a's slice is over, b's requests are next, and data of a's are in the cache. */
+static struct sutro_test *written(struct kunit *test, bool far, u64 cached_ns)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+
+	arrive(t, &t->a, 100);
+	t->a.caches = true;
+	KUNIT_EXPECT_EQ(test, serve_many(t, 10, 10 * MS, &t->a), 10);
+	if (far)
+		arrive_far(t, &t->b, 100);
+	else
+		arrive(t, &t->b, 100);
+	t->core.tunables.cached_ns = cached_ns;
+	t->core.tunables.destaged_ns = t->now_ns + cached_ns;
+	return t;
+}
+
+/* A stream waits until the data that others have written before it have had their time. */
+static void sutro_test_destaged(struct kunit *test)
+{
+	struct sutro_test *t = written(test, false, 75 * MS);
+
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
+	KUNIT_EXPECT_EQ(test, t->core.idle_until_ns, t->now_ns + 75 * MS);
+	t->now_ns += 74 * MS;
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
+	t->now_ns += MS;
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
+	/* The slice has begun. */
+	t->core.tunables.cached_ns = 10 * MS;
+	t->core.tunables.destaged_ns = t->now_ns + 10 * MS;
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
+}
+
+/* A group of random requests waits for half a slice of it. */
+static void sutro_test_destaged_random(struct kunit *test)
+{
+	struct sutro_test *t = written(test, true, 40 * MS);
+
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
+	t = written(test, true, 50 * MS);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_IDLE);
+}
+
+/* None waits if that would take long, if the others do not go on, or if it writes as well. */
+static void sutro_test_not_destaged(struct kunit *test)
+{
+	struct sutro_test *t = written(test, false, 201 * MS);
+
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
+
+	t = written(test, false, 75 * MS);
+	while (t->a.queued)
+		sutro_core_unqueue(&t->core, &t->a);
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
+
+	t = written(test, false, 75 * MS);
+	t->b.caches = true;
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
+}
+
 static struct kunit_case sutro_slice_test_cases[] = {
 	KUNIT_CASE(sutro_test_slice),
 	KUNIT_CASE(sutro_test_no_slice),
@@ -470,6 +531,9 @@ static struct kunit_case sutro_slice_test_cases[] = {
 	KUNIT_CASE(sutro_test_depth_unlimited),
 	KUNIT_CASE(sutro_test_expected),
 	KUNIT_CASE(sutro_test_not_expected),
+	KUNIT_CASE(sutro_test_destaged),
+	KUNIT_CASE(sutro_test_destaged_random),
+	KUNIT_CASE(sutro_test_not_destaged),
 	{}
 };
 

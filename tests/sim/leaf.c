@@ -275,6 +275,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 		leaf->device.idle = true;
 	group->wait_ns += now_ns - rq->added_ns;
 	group->wait_max_ns = max(group->wait_max_ns, now_ns - rq->added_ns);
+	core->caches = leaf_caches(leaf, rq);
 	leaf->core.async = !rq->sync;
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
 	if (sutro_protects(&leaf->core.protect) &&
