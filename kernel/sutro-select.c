@@ -519,8 +519,9 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	}
 	if (!starved && (sutro_lets_destage(core, group, now_ns) ||
 			 sutro_cache_is_busy(core, group, now_ns))) {
+		/* A flush at the device may wait for queued data, so no completion need come. */
 		core->idle_until_ns = core->tunables.destaged_ns;
-		*ret_verdict = core->in_flight ? SUTRO_WAIT : SUTRO_IDLE;
+		*ret_verdict = SUTRO_IDLE;
 		return NULL;
 	}
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);
