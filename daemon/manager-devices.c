@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
+#include "control/promised.h"
 #include "host/discover.h"
 #include "host/diskcall.h"
 #include "host/event.h"
@@ -304,6 +305,7 @@ int manager_renew_topology(struct manager *m)
 	if (err < 0)
 		return err;
 	compare_versions(m);
+	promised_warn(&m->machine, &m->conf->capacities);
 	bus_property_changed(&m->bus, "ManagedLeaves");
 	if (root) {
 		governor_renew(&m->governor);

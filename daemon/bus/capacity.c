@@ -49,7 +49,7 @@ static int judge(const struct bus *b, const char *unit,
 		 enum promise_key k, sd_bus_error *error)
 {
 	const struct capacity *c = after->capacity;
-	_cleanup_free_ char *all = value_format_size(c->rate[k]);
+	_cleanup_free_ char *all = value_format_size(after->declared[k]);
 	_cleanup_free_ char *was = value_format_size(before->rate[k]);
 	_cleanup_free_ char *would = value_format_size(after->rate[k]);
 	const char *key = promise_info(k)->name;
@@ -107,8 +107,8 @@ static int admit(const struct bus *b, const struct proposed *proposed,
 		r = promised_sum(&base, l, all, n, &after);
 	for (size_t i = 0; i < l->n && r >= 0; i++)
 		for (enum promise_key k = 0; k < CAPACITY_KEYS && r >= 0; k++)
-			if (l->items[i].rate[k] &&
-			    after[i].rate[k] > l->items[i].rate[k] &&
+			if (after[i].declared[k] &&
+			    after[i].rate[k] > after[i].declared[k] &&
 			    after[i].rate[k] > before[i].rate[k])
 				r = judge(b, proposed->unit, &before[i],
 					  &after[i], k, error);
@@ -259,7 +259,7 @@ int bus_admit(struct bus *b, const char *unit,
 static int append(sd_bus_message *r, const struct promised *p,
 		  enum promise_key k)
 {
-	uint64_t all = p->capacity->rate[k], promised = p->rate[k];
+	uint64_t all = p->declared[k], promised = p->rate[k];
 
 	return sd_bus_message_append(
 		r, "a{sv}", 6, "path", "s", p->capacity->path, "device", "s",
@@ -284,7 +284,7 @@ int method_list_capacities(sd_bus_message *call, void *userdata,
 		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
 	for (size_t i = 0; i < b->conf->capacities.n && r >= 0; i++)
 		for (enum promise_key k = 0; k < CAPACITY_KEYS && r >= 0; k++)
-			if (sums[i].capacity->rate[k])
+			if (sums[i].declared[k])
 				r = append(reply, &sums[i], k);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);

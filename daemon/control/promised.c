@@ -12,9 +12,16 @@
  * nothing is admitted then.
  *
  *	db has a floor of 300M in a file, and a client holds 50M for it: 300M are promised.
+ *
+ * A device has one capacity, by whichever path it is declared: of two declarations of one key the
+ * later one holds. A scheduler of jobs would otherwise give the device away twice.
+ *
+ *	Device=/scratch read=400M
+ *	Device=/dev/vg/scratch read=300M	mounted there: 300M, listed with this path
  */
 
 #include "control/promised.h"
+#include "host/event.h"
 #include "host/path.h"
 #include "policy/unit-cgroup.h"
 
@@ -34,7 +41,7 @@ static void raise_rates(const struct promised *sums, size_t n,
 			if (p->key >= CAPACITY_KEYS ||
 			    p->device != sums[s].device)
 				continue;
-			rate = sums[s].capacity->rate[p->key];
+			rate = sums[s].declared[p->key];
 			rate = p->part ? rate * p->part / PART_ALL : p->value;
 			if (rate > rates[s][p->key])
 				rates[s][p->key] = rate;
@@ -135,8 +142,20 @@ static int add_units(const struct admission_base *base,
 	return err;
 }
 
+/* The last of @n declarations for the device of @sum that has this key. */
+static const struct promised *last_for(const struct promised *sum, size_t n,
+				       enum promise_key k)
+{
+	const struct promised *last = sum;
+
+	for (size_t i = 0; i < n && sum->device; i++)
+		if (sum[i].device == sum->device && sum[i].capacity->rate[k])
+			last = &sum[i];
+	return last;
+}
+
 /* The declared capacities and their devices, without a sum; NULL: no memory. */
-static struct promised *find_declared(const struct admission_base *base,
+static struct promised *find_declared(const struct machine *m,
 				      const struct capacities *l)
 {
 	struct promised *sums = calloc(l->n + 1, sizeof(*sums));
@@ -145,19 +164,44 @@ static struct promised *find_declared(const struct admission_base *base,
 		struct device *d = NULL;
 
 		sums[i].capacity = &l->items[i];
-		if (!topology_resolve_literal(base->machine->topology,
-					      &base->machine->roots,
+		if (!topology_resolve_literal(m->topology, &m->roots,
 					      l->items[i].path, &d))
 			sums[i].device = d;
 	}
+	for (size_t i = 0; i < l->n && sums; i++)
+		for (enum promise_key k = 0; k < CAPACITY_KEYS; k++)
+			if (last_for(&sums[i], l->n - i, k) == &sums[i])
+				sums[i].declared[k] = l->items[i].rate[k];
 	return sums;
+}
+
+void promised_warn(const struct machine *m, struct capacities *l)
+{
+	_cleanup_free_ struct promised *sums = find_declared(m, l);
+
+	for (size_t i = 0; i < l->n && sums; i++)
+		for (enum promise_key k = 0; k < CAPACITY_KEYS; k++) {
+			struct capacity *c = &l->items[i];
+
+			if (!c->rate[k] || sums[i].declared[k] || c->warned[k])
+				continue;
+			c->warned[k] = true;
+			log_event(
+				EVENT_CAPACITY_TWICE, LOG_WARNING,
+				EVENT_FIELDS({ "SUTRO_DEVICE", c->path }),
+				"%s of Device=%s in sutrod.conf does not "
+				"hold: Device=%s is the same device, and is "
+				"declared later. Remove one of them.",
+				promise_info(k)->name, c->path,
+				last_for(&sums[i], l->n - i, k)->capacity->path);
+		}
 }
 
 int promised_sum(const struct admission_base *base, const struct capacities *l,
 		 const struct proposed *proposed, size_t n,
 		 struct promised **ret)
 {
-	_cleanup_free_ struct promised *sums = find_declared(base, l);
+	_cleanup_free_ struct promised *sums = find_declared(base->machine, l);
 	int err;
 
 	if (!sums)
@@ -179,7 +223,7 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
 static int judge(struct admission *a, const struct promised *sum,
 		 enum promise_key k)
 {
-	_cleanup_free_ char *all = value_format_size(sum->capacity->rate[k]);
+	_cleanup_free_ char *all = value_format_size(sum->declared[k]);
 	_cleanup_free_ char *promised = value_format_size(sum->rate[k]);
 
 	if (!all || !promised)
@@ -206,7 +250,8 @@ static int judge(struct admission *a, const struct promised *sum,
 
 int promised_judge(struct admission *a, const struct capacities *l)
 {
-	_cleanup_free_ struct promised *sums = find_declared(a->base, l);
+	_cleanup_free_ struct promised *sums =
+		find_declared(a->base->machine, l);
 	int err = sums ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < a->n_units && l->n && !err; i++) {
@@ -221,8 +266,8 @@ int promised_judge(struct admission *a, const struct capacities *l)
 	}
 	for (size_t i = 0; i < l->n && !err; i++)
 		for (enum promise_key k = 0; k < CAPACITY_KEYS && !err; k++)
-			if (sums[i].device && l->items[i].rate[k] &&
-			    sums[i].rate[k] > l->items[i].rate[k])
+			if (sums[i].device && sums[i].declared[k] &&
+			    sums[i].rate[k] > sums[i].declared[k])
 				err = judge(a, &sums[i], k);
 	return err;
 }

@@ -8,11 +8,13 @@
 /**
  * struct promised - the part of a declared capacity that floors take
  * @device: NULL while the path leads to none
+ * @declared: by the key of the floor; 0 also where a later declaration is for the same device
  * @rate: by the key of the floor
  */
 struct promised {
 	const struct capacity *capacity;
 	const struct device *device;
+	uint64_t declared[CAPACITY_KEYS];
 	uint64_t rate[CAPACITY_KEYS];
 };
 
@@ -34,6 +36,13 @@ struct proposed {
 int promised_sum(const struct admission_base *base, const struct capacities *l,
 		 const struct proposed *proposed, size_t n,
 		 struct promised **ret);
+
+/**
+ * promised_warn() - log, once, declarations that do not hold
+ *
+ * A later one is for the same device.
+ */
+void promised_warn(const struct machine *m, struct capacities *l);
 
 /** promised_judge() - judge the devices of @a by their declared capacities, too */
 int promised_judge(struct admission *a, const struct capacities *l);

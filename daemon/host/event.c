@@ -34,6 +34,7 @@ static const char *const ids[] = {
 	[EVENT_SIZE_NOT_SET] = "8a9810c733f74c74851a83a8b1b10ac4",
 	[EVENT_DISK_HANGS] = "f55ec5dc2c584bb0b9ab77f8d9c4a952",
 	[EVENT_DISK_ANSWERS] = "7bce3a4fb7b249e7ae4e7b00bc9172cd",
+	[EVENT_CAPACITY_TWICE] = "11744e59b6ac4cfd91b38f2fa95e8b97",
 };
 
 static int add(char ***assignments, const char *name, const char *value)

@@ -29,6 +29,7 @@ enum event {
 	EVENT_SIZE_NOT_SET,
 	EVENT_DISK_HANGS,
 	EVENT_DISK_ANSWERS,
+	EVENT_CAPACITY_TWICE,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

@@ -11,10 +11,12 @@
  * struct capacity - the rates of a device that all units together can be promised
  * @path: a node, link or mount point, as declared
  * @rate: by the key of the floor, in its unit; 0: not declared
+ * @warned: by the key; the log has that a later one holds for the device
  */
 struct capacity {
 	char *path;
 	uint64_t rate[CAPACITY_KEYS];
+	bool warned[CAPACITY_KEYS];
 };
 
 /** struct capacities - a list; one for each path */

@@ -12,7 +12,8 @@ run, or fails, the service (sutro-slurm watch) resets the policy later. The epil
 same: slurmd drains the node of a failing one.
 
 A job whose text is malformed, or names a path out of reach of sutrod (reach.py), is held with the
-reason as its AdminComment. A prolog that fails would drain the node for the mistake of one user.
+reason as its AdminComment. So is one whose floors sutrod refuses for lack of capacity: a service may
+have got a floor since gres.conf was written. A prolog that fails would drain the node.
 
 The service drains the node when a floor of a job is infeasible for DRAIN_AFTER_S: the disks do less
 than the configuration of Slurm states, so no further job should count on them.
@@ -35,7 +36,7 @@ from typing import Any
 from . import __version__, reach, values
 from .answer import Answer
 from .client import Client
-from .errors import BadPolicy, OutOfReach, SutroError, UsageError, of_file
+from .errors import BadPolicy, OutOfReach, Overcommitted, SutroError, UsageError, of_file
 from .files import replace
 from .program import Program, log
 
@@ -45,6 +46,7 @@ WORDS = "with KIND read or write, PATH of a volume, and RATE 1M to 1000T bytes p
 # Of a job, and of an argument of sutroctl slurm-gres.
 FORM = f"sutro:KIND=PATH:RATE[,KIND=PATH:RATE...] {WORDS} sutro:read=/scratch:60M"
 GRES_FORM = f"KIND=PATH:RATE {WORDS} read=/scratch:400M"
+ROOM = "when floors of others have ended, run scontrol release; see sutroctl status on the node"
 REMEDY = "mount a volume there and run scontrol release, or submit the job with another path"
 PREFIX = "sutro:"
 KEYS = {"read": "ReadBandwidthMin", "write": "WriteBandwidthMin"}
@@ -192,24 +194,34 @@ def _wanted(extra: str) -> list[tuple[str, str, int]]:
 async def prolog(cgroup: str, extra: str, records: Path = RECORDS) -> None:
     """Set the floors of a job; without a text for Sutro there are none.
 
-    A job with a mistake in its text is held. SutroError if the daemon refuses the floors.
+    A job with a mistake in its text, or beyond the capacity of a device, is held. SutroError if the
+    daemon fails.
     """
-    record, job = _record(cgroup, records), _job(cgroup)
     if not extra.startswith(PREFIX):
         return
+    job = _job(cgroup)
     try:
-        wanted = _wanted(extra)
-    except (OutOfReach, UsageError) as error:
-        hold(job[2], f"sutro on {_node(job)}: {error.message}; {error.hint}")
-        return
+        await _promise(cgroup, _wanted(extra), _record(cgroup, records))
+    except (OutOfReach, Overcommitted, UsageError) as error:
+        # Of Overcommitted, the message itself has the remedies of an administrator.
+        why = error.message.rstrip(".")
+        hold(job[2], f"sutro on {_node(job)}: {why}; {error.hint or ROOM}")
+
+
+async def _promise(cgroup: str, wanted: list[tuple[str, str, int]], record: Path) -> None:
+    """Set floors, and leave a record; none is left where the daemon refuses them."""
     floors = [(key, f"{values.quoted(path)} {rate}") for key, path, rate in wanted]
-    records.mkdir(mode=0o755, parents=True, exist_ok=True)
+    record.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     # Before the policy: a prolog that is killed between the two leaves nothing in force.
     replace(record, f"{cgroup}\n".encode())
     # Of an earlier run of a job that was requeued: the service would reset the new floors.
     _ended(record).unlink(missing_ok=True)
-    async with Client() as client:
-        await client.set_policy(cgroup, floors, RUNTIME)
+    try:
+        async with Client() as client:
+            await client.set_policy(cgroup, floors, RUNTIME)
+    except Overcommitted:
+        record.unlink()
+        raise
 
 
 async def epilog(cgroup: str, records: Path = RECORDS) -> None:
@@ -296,17 +308,53 @@ class Watch(Program):
 # sutroctl slurm-gres
 
 
+def _left(row: Dict, states: list[Dict]) -> int:
+    """The part of a capacity that jobs may have: without floors of units that are no jobs."""
+    of_jobs: dict[str, int] = {}
+    for one in states:
+        same = (one["key"], one["device"]) == (row["key"], row["device"])
+        if same and JOB.fullmatch(one["cgroup"]):
+            # Of several floors of a cgroup on a device, sutrod counts the largest one.
+            of_jobs[one["cgroup"]] = max(of_jobs.get(one["cgroup"], 0), one["value"] or 0)
+    of_others = max(row["promised"] - sum(of_jobs.values()), 0)
+    return max(row["capacity"] - of_others, 0)
+
+
+async def _declared(client: Client) -> tuple[list[tuple[str, str, int]], list[str]]:
+    """Key, path and rest of each declared capacity; a sentence for each that is not counted."""
+    # In this order: a floor of a job that begins meanwhile is taken for that of a service.
+    states = await client.promise_states()
+    rows = [row for row in await client.capacities() if row["key"] in GRES]
+    rates, skipped = [], []
+    for row in rows:
+        key, path, rate = row["key"], row["path"], _left(row, states)
+        try:
+            gres_type(path, GRES_FORM)
+        except UsageError as error:
+            name = "declare it with a path of letters, digits, '-' and single '_'"
+            skipped.append(f"{key}: {error.message}; {name}")
+            continue
+        if not row["device"]:
+            skipped.append(f"{key}: '{path}' leads to no device; mount it, then run this again")
+            continue
+        if rate < UNIT:
+            skipped.append(f"{key}: less than 1M of '{path}' is left for jobs")
+            continue
+        rates.append((key, path, rate))
+    return rates, skipped
+
+
 async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
     """Print the lines of gres.conf and slurm.conf for bandwidth that Slurm is to count."""
+    skipped: list[str] = []
     if args.rate:
         rates = parse(PREFIX + ",".join(args.rate), GRES_FORM)
     else:
         assert client
-        rows = [row for row in await client.capacities() if row["key"] in GRES]
-        rates = [(row["key"], row["path"], row["capacity"]) for row in rows]
+        rates, skipped = await _declared(client)
     if not rates:
         raise SutroError(
-            "no capacity is declared",
+            "; ".join(skipped) or "no capacity is declared",
             "declare it in sutrod.conf, or name it: sutroctl slurm-gres read=/scratch:400M",
         )
     # Less than a unit cannot be counted, so it cannot be promised.
@@ -314,7 +362,8 @@ async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
         {"name": GRES[key], "type": gres_type(path, GRES_FORM), "count": rate // UNIT}
         for key, path, rate in rates
     ]
-    return Answer({"node": args.node or _node_name(args.host), "resources": resources})
+    node = args.node or _node_name(args.host)
+    return Answer({"node": node, "resources": resources, "skipped": skipped})
 
 
 def _node_name(host: str) -> str:
@@ -335,6 +384,8 @@ def show(out: Any, data: Dict) -> None:
         out.print(text, markup=False, highlight=False, soft_wrap=True)
 
     resources, node = data["resources"], data["node"]
+    for one in data["skipped"]:
+        line(f"# not counted: {one}")
     line("# gres.conf")
     for one in resources:
         line(

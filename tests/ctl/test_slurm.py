@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+import dbus
 import pytest
 from conftest import HERE, NOWHERE, POLICIES, environment, process, sutroctl
 from fakemachine import wait_until
@@ -445,14 +446,69 @@ def test_gres_of_another_machine():
     assert (run.status, run.out) == (2, "") and "name it: --node NAME" in run.err
 
 
-def test_gres_of_declared_capacities():
-    class Declared:
-        async def capacities(self):
-            return [
-                {"key": key, "path": "/scratch", "capacity": 400 * 10**6}
-                for key in ("ReadBandwidthMin", "ReadIOPSMin")
-            ]
+CONF = "/etc/sutro/sutrod.conf"
+SERVICE = "db.service"
 
-    args = type("Args", (), {"rate": [], "node": "n1", "host": ""})
-    answer = asyncio.run(slurm.gres(Declared(), args))
-    assert answer.data["resources"] == [{"name": "sutro_read", "type": "scratch", "count": 400}]
+
+def pairs(*assignments):
+    """KEY=VALUE as the pairs of SetPolicy."""
+    return dbus.Array([tuple(one.split("=", 1)) for one in assignments], "(ss)")
+
+
+def gres():
+    """Counts by type that sutroctl slurm-gres prints without rates, and skipped capacities."""
+    run = sutroctl("slurm-gres", "--node", "n1", "--json").json()
+    return {one["type"]: one["count"] for one in run["resources"]}, run["skipped"]
+
+
+def test_gres_of_declared_capacities(machine, sutrod):
+    """Floors of services are not for jobs; floors of jobs are what the lines are about."""
+    machine.write(CONF, "[Capacity]\nDevice=/srv read=400M read-iops=9K\nDevice=/dev/sda read=1M\n")
+    sutrod.call("Reload")
+    sutrod.call("SetPolicy", SERVICE, pairs("ReadBandwidthMin=/srv 90M"), "runtime")
+    assert gres() == ({"srv": 310, "dev__sda": 1}, [])
+    sutrod.call("SetPolicy", JOB, pairs("ReadBandwidthMin=/srv 60M"), "runtime")
+    machine.cgroup(JOB)
+    sutrod.until(lambda: JOB in [one[1] for one in sutrod.call("ListPromiseStates")])
+    assert gres() == ({"srv": 310, "dev__sda": 1}, [])
+    sutrod.call("SetPolicy", SERVICE, pairs("ReadBandwidthMin=/dev/sda 600K"), "runtime")
+    assert gres() == (
+        {"srv": 310},
+        ["ReadBandwidthMin: less than 1M of '/dev/sda' is left for jobs"],
+    )
+
+
+def test_gres_of_a_volume_that_is_not_mounted(machine, sutrod):
+    """Without a device, nothing can be promised."""
+    machine.write(CONF, "[Capacity]\nDevice=/mnt/away read=400M\n")
+    sutrod.call("Reload")
+    run = sutroctl("slurm-gres")
+    assert (run.status, run.out) == (1, "") and "'/mnt/away' leads to no device" in run.err
+
+
+def test_gres_of_a_path_that_slurm_cannot_name(machine, sutrod):
+    """The others are printed, and a comment names it."""
+    machine.write(CONF, "[Capacity]\nDevice=/srv read=400M\nDevice=/dev/disk/my.disk read=7M\n")
+    sutrod.call("Reload")
+    out = sutroctl("slurm-gres", "--node", "n1").out.splitlines()
+    assert out[0].startswith(
+        "# not counted: ReadBandwidthMin: '/dev/disk/my.disk' is no path for Slurm"
+    )
+    assert out[-1] == "NodeName=n1 Gres=sutro_read:srv:400"
+
+
+def test_job_beyond_the_capacity(machine, sutrod, tmp_path, monkeypatch):
+    """It is held with the reason, and leaves no record. A prolog that fails drains the node."""
+    machine.write(CONF, "[Capacity]\nDevice=/srv read=100M\nAdmission=refuse\n")
+    sutrod.call("Reload")
+    sutrod.call("SetPolicy", SERVICE, pairs("ReadBandwidthMin=/srv 50M"), "runtime")
+    held, records = [], tmp_path / "records"
+    monkeypatch.setattr(slurm, "hold", lambda job, reason: held.append((job, reason)))
+    asyncio.run(slurm.prolog(JOB, EXTRA, records))
+    ((job, reason),) = held
+    assert job == "7" and reason.startswith("sutro on n1: ") and "scontrol release" in reason
+    assert "/srv can promise 100M, of which 50M are promised" in reason
+    assert (in_force(sutrod), list(records.iterdir())) == ([], [])
+    sutrod.call("ResetPolicy", SERVICE, "runtime")
+    asyncio.run(slurm.prolog(JOB, EXTRA, records))
+    assert in_force(sutrod) == FLOORS

@@ -105,6 +105,31 @@ def test_refuse(machine: Machine, volume: None, sutrod: Sutrod) -> None:
     assert promised(sutrod) == (400 * M, 0)
 
 
+def test_two_paths_to_one_device(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    """The device has one capacity, that of the later line; a scheduler would count it twice."""
+    configure(machine, VOLUME + "Device=/srv read=350M read-iops=9K\nAdmission=refuse\n")
+    sutrod.start()
+    rows = [(r["path"], r["key"], int(r["capacity"])) for r in sutrod.call("ListCapacities")]
+    assert rows == [
+        ("/dev/vg/db", "WriteBandwidthMin", 300 * M),
+        ("/dev/vg/db", "WriteIOPSMin", 2000),
+        ("/srv", "ReadBandwidthMin", 350 * M),
+        ("/srv", "ReadIOPSMin", 9000),
+    ]
+    text = (
+        "ReadBandwidthMin of Device=/dev/vg/db in sutrod.conf does not hold: Device=/srv is the "
+        "same device, and is declared later. Remove one of them."
+    )
+    assert sutrod.log().count(text) == 1
+    assert sutrod.log().count("does not hold") == 1
+    set_policy(sutrod, "db.service", "ReadBandwidthMin=/dev/vg/db 50%")
+    assert promised(sutrod) == (175 * M, 175 * M)
+    assert "/srv can promise 350M" in refused(sutrod, "web.service", "ReadBandwidthMin=/srv 176M")
+    sutrod.call("Reload")
+    sutrod.settle()
+    assert sutrod.log().count("does not hold") == 2
+
+
 def test_hidden_floor_counts(machine: Machine, volume: None, sutrod: Sutrod) -> None:
     """A client that lowers a lasting floor frees nothing: the floor is back when it ends."""
     configure(machine, VOLUME + "Admission=refuse\n")
