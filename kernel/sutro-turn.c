@@ -14,8 +14,24 @@
  *	none in 9 s.  Here a group that has been served is behind those that have not.
  *
  * A lower class has no turn while submitters of a higher one wait, for SUTRO_SLOT_AGE at most.
+ *
+ * The turn of a light group may be far away.  Its task cannot be killed while it waits, and may
+ * hold a lock that others need.  So a submitter that has waited for SUTRO_SLOT_STARVED is starved,
+ * as is a group with a queued request (sutro-starved.c).  Of SUTRO_AGE_PART + 1 slots that are
+ * promised, one is for the submitter that has waited longest, if it is starved.  The last of n
+ * starved ones has its slot after SUTRO_SLOT_STARVED and the time in which
+ * (SUTRO_AGE_PART + 1) * n slots come free.
+ *
+ *	64 slots, 100 groups of weight 1000, and one of weight 1, each with a read of 8 ms at a
+ *	time.  By its weight, the light one would have a slot each 800 s.  It has one after 5.3 s:
+ *	33 slots come free in 0.26 s.  Its request is served 5 s later at the latest.
  */
+#include <linux/jiffies.h>
+
 #include "sutro.h"
+
+/* As SUTRO_STARVED_NS (sutro-starved.c). */
+#define SUTRO_SLOT_STARVED (5 * HZ)
 
 static struct sutro_waiter *sutro_waiter_of(struct rb_node *node)
 {
@@ -35,13 +51,64 @@ static struct sutro_waiter *sutro_first_waiter(struct sutro_turns *turns)
 	return node ? sutro_waiter_of(node) : NULL;
 }
 
+static const struct sutro_waiter *sutro_older_of(const struct rb_node *node)
+{
+	return rb_entry(node, struct sutro_waiter, oldest_node);
+}
+
+static bool sutro_waiter_older(struct rb_node *a, const struct rb_node *b)
+{
+	const struct sutro_waiter *x = sutro_older_of(a);
+	const struct sutro_waiter *y = sutro_older_of(b);
+
+	return x->turns == y->turns ? time_before(x->since, y->since)
+				    : x->turns < y->turns;
+}
+
+static int sutro_waiter_where(const void *turns, const struct rb_node *node)
+{
+	const struct sutro_turns *at = sutro_older_of(node)->turns;
+
+	return turns == at ? 0 : turns < (const void *)at ? -1 : 1;
+}
+
+/* The one that has waited longest, if that is too long and others have had their part since. */
+static struct sutro_waiter *sutro_starved_waiter(struct sutro_queue *sq,
+						 struct sutro_turns *turns)
+{
+	struct sutro_waiter *oldest;
+	struct rb_node *node;
+
+	if (turns->others < SUTRO_AGE_PART)
+		return NULL;
+	node = rb_find_first(turns, &sq->oldest, sutro_waiter_where);
+	if (!node)
+		return NULL;
+	oldest = rb_entry(node, struct sutro_waiter, oldest_node);
+	return time_after(jiffies, oldest->since + SUTRO_SLOT_STARVED) ? oldest
+								       : NULL;
+}
+
+static struct sutro_waiter *sutro_next_waiter(struct sutro_queue *sq,
+					      struct sutro_turns *turns)
+{
+	return sutro_starved_waiter(sq, turns) ?: sutro_first_waiter(turns);
+}
+
+static void sutro_turns_erase(struct sutro_queue *sq, struct sutro_turns *turns,
+			      struct sutro_waiter *waiter)
+{
+	rb_erase(&waiter->node, &turns->waiters);
+	rb_erase(&waiter->oldest_node, &sq->oldest);
+}
+
 /**
  * sutro_turns_wait - the running task waits for a slot
  * @sq:		the leaf
  * @sblkg:	its group
  * @turns:	where
  * @at:		the group that @turns are of; the root for those of the leaf
- * @waiter:	zeroed, but for the slots that it leaves to others
+ * @waiter:	zeroed, but for @since and the slots that it leaves to others
  *
  * The caller then looks whether there is one, before it sleeps.
  */
@@ -53,6 +120,7 @@ void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	unsigned long flags;
 
 	waiter->task = current;
+	waiter->turns = turns;
 	waiter->group = group;
 	/* Usually all of them are of the same group, and have no order but that of time. */
 	if (at != group || atomic_read(&sblkg->nr_below))
@@ -60,6 +128,7 @@ void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	spin_lock_irqsave(&sq->turn_lock, flags);
 	WRITE_ONCE(group->slot_waiters, group->slot_waiters + 1);
 	rb_add(&waiter->node, &turns->waiters, sutro_waiter_less);
+	rb_add(&waiter->oldest_node, &sq->oldest, sutro_waiter_older);
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 }
 
@@ -82,15 +151,19 @@ bool sutro_turns_end(struct sutro_queue *sq, struct sutro_turns *turns,
 	if (waiter->is_promised)
 		turns->promised--;
 	else
-		rb_erase(&waiter->node, &turns->waiters);
+		sutro_turns_erase(sq, turns, waiter);
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 	return waiter->is_promised;
 }
 
-static void sutro_turns_promise(struct sutro_turns *turns,
+static void sutro_turns_promise(struct sutro_queue *sq,
+				struct sutro_turns *turns,
 				struct sutro_waiter *waiter)
 {
-	rb_erase(&waiter->node, &turns->waiters);
+	turns->others = waiter == sutro_starved_waiter(sq, turns)
+				? 0
+				: turns->others + 1;
+	sutro_turns_erase(sq, turns, waiter);
 	turns->promised++;
 	WRITE_ONCE(waiter->is_promised, true);
 	/* It may go on as soon as the lock is free, and @waiter is on its stack. */
@@ -104,15 +177,15 @@ static void sutro_turns_promise(struct sutro_turns *turns,
  */
 void sutro_turns_next(struct sutro_queue *sq, struct sutro_turns *turns)
 {
-	struct sutro_waiter *first;
+	struct sutro_waiter *next;
 	unsigned long flags;
 
 	if (!sutro_turns_pending(turns))
 		return;
 	spin_lock_irqsave(&sq->turn_lock, flags);
-	first = sutro_first_waiter(turns);
-	if (first)
-		sutro_turns_promise(turns, first);
+	next = sutro_next_waiter(sq, turns);
+	if (next)
+		sutro_turns_promise(sq, turns, next);
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 }
 
@@ -122,21 +195,21 @@ void sutro_turns_next(struct sutro_queue *sq, struct sutro_turns *turns)
  * @slots:	how many there are
  * @used:	how many are in use
  *
- * The first one is not passed by another that leaves less to others.
+ * The next one is not passed by another that leaves less to others.
  */
 void sutro_turns_serve(struct sutro_queue *sq, unsigned int slots,
 		       unsigned int used)
 {
 	struct sutro_turns *turns = &sq->turns;
-	struct sutro_waiter *first;
+	struct sutro_waiter *next;
 	unsigned long flags;
 
 	spin_lock_irqsave(&sq->turn_lock, flags);
 	for (;;) {
-		first = sutro_first_waiter(turns);
-		if (!first || used + turns->promised + first->left >= slots)
+		next = sutro_next_waiter(sq, turns);
+		if (!next || used + turns->promised + next->left >= slots)
 			break;
-		sutro_turns_promise(turns, first);
+		sutro_turns_promise(sq, turns, next);
 	}
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 }
@@ -157,7 +230,8 @@ bool sutro_turns_pass(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 
 	spin_lock_irqsave(&sq->turn_lock, flags);
 	first = sutro_first_waiter(&sq->turns);
-	passes = !first || !sutro_turn_before(&first->turn, &turn);
+	passes = !first || (!sutro_starved_waiter(sq, &sq->turns) &&
+			    !sutro_turn_before(&first->turn, &turn));
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 	return passes;
 }

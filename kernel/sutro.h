@@ -122,17 +122,22 @@ struct sutro_busy {
  * struct sutro_turns - submitters that wait for one of some slots
  * @waiters:	by turn
  * @promised:	slots of those that were woken for one, and have not taken it yet
+ * @others:	slots that were promised since a starved one had one
  *
  * Both are written under sutro_queue.turn_lock, and read without it as hints.
  */
 struct sutro_turns {
 	struct rb_root waiters;
 	unsigned int promised;
+	unsigned int others;
 };
 
 /**
  * struct sutro_waiter - a submitter that waits
  * @node:	place in &sutro_turns.waiters, until @is_promised
+ * @oldest_node: place in &sutro_queue.oldest, as long
+ * @turns:	where it waits
+ * @since:	when it began to wait, in jiffies
  * @task:	the task that sleeps
  * @group:	its group
  * @turn:	its turn
@@ -141,6 +146,9 @@ struct sutro_turns {
  */
 struct sutro_waiter {
 	struct rb_node node;
+	struct rb_node oldest_node;
+	const struct sutro_turns *turns;
+	unsigned long since;
 	struct task_struct *task;
 	struct sutro_group *group;
 	struct sutro_turn turn;
@@ -281,6 +289,7 @@ struct sutro_stage {
  * @exiting:	no more notes are taken
  * @turn_lock:	protects all &struct sutro_turns of the leaf, and @sutro_group.slot_waiters
  * @turns:	submitters that wait for any slot of the leaf
+ * @oldest:	all that wait for a slot, by their turns, and of these the longest wait first
  * @crowd:	slots are taken in turn as long as there are nearly as many active groups as slots
  */
 struct sutro_queue {
@@ -331,6 +340,7 @@ struct sutro_queue {
 	/* protects all &struct sutro_turns of the leaf */
 	spinlock_t turn_lock ____cacheline_aligned_in_smp;
 	struct sutro_turns turns;
+	struct rb_root oldest;
 	bool crowd;
 };
 
