@@ -237,7 +237,12 @@ int cgroup_tree_fd(const struct cgroup_tree *t)
 
 struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c)
 {
-	struct cgroup *next = TAILQ_FIRST(&c->children);
+	return TAILQ_FIRST(&c->children) ?: cgroup_next_beside(top, c);
+}
+
+struct cgroup *cgroup_next_beside(const struct cgroup *top, struct cgroup *c)
+{
+	struct cgroup *next = NULL;
 
 	while (!next && c != top) {
 		next = TAILQ_NEXT(c, siblings);

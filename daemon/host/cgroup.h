@@ -120,6 +120,9 @@ bool cgroup_is_gone(const struct cgroup_tree *t, const char *path);
 /** cgroup_next() - all below @top in pre-order: start with @c = @top */
 struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
 
+/** cgroup_next_beside() - the same without those below @c */
+struct cgroup *cgroup_next_beside(const struct cgroup *top, struct cgroup *c);
+
 /**
  * cgroup_read(), cgroup_read_lines(), cgroup_write() - one file of a cgroup
  *

@@ -25,13 +25,16 @@ const char *cgroup_unit_name(const struct cgroup *c)
 	return without_prefix(c->name);
 }
 
+/* Could cgroups in @c be those of units? */
+static bool may_have_units(const struct cgroup *c)
+{
+	return !c->parent ||
+	       (c->origin != CGROUP_FOREIGN && endswith(c->name, ".slice"));
+}
+
 bool cgroup_may_be_unit(const struct cgroup *c)
 {
-	const struct cgroup *up = c->parent;
-
-	return up && unit_is_name(c->name) &&
-	       (!up->parent ||
-		(up->origin != CGROUP_FOREIGN && endswith(up->name, ".slice")));
+	return c->parent && unit_is_name(c->name) && may_have_units(c->parent);
 }
 
 /* Are all cgroups above the one with this path slices of systemd, as far as they are there? */
@@ -59,14 +62,21 @@ const char *unit_of_path(const struct cgroup_tree *t, const char *path)
 								    : NULL;
 }
 
+/* Any user can make systemd load and unload units of any name, at any rate, and the signal for each
+ * leads to this search. Only slices are entered: no number of cgroups below delegated units makes it
+ * longer.
+ */
 struct cgroup *unit_find_candidate(const struct cgroup_tree *t,
 				   const char *name)
 {
-	struct cgroup *root = cgroup_tree_root(t);
+	struct cgroup *root = cgroup_tree_root(t), *c = root;
 
-	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
+	while (c) {
 		if (streq(cgroup_unit_name(c), name) && cgroup_may_be_unit(c))
 			return c;
+		c = may_have_units(c) ? cgroup_next(root, c)
+				      : cgroup_next_beside(root, c);
+	}
 	return NULL;
 }
 
