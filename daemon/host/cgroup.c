@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The cgroup hierarchy, kept up to date, and its files.
- *
- * hierarchy.c walks the hierarchy with libcgroup. Files are read and written with plain system
- * calls, not with libcgroup: it ignores a write that fails with EOPNOTSUPP, the error of a leaf
- * with another scheduler, writes no line "8:16 300" beside another, and has error codes of its own.
+ * The cgroup hierarchy, kept up to date. hierarchy.c walks it, cgroup-file.c has its files.
  *
  * A watch on each cgroup's directory reports cgroups below it and writes to its files at
  * once (systemd writes io.weight when IOWeight= changes, but sends no signal). The scan is
@@ -14,6 +10,11 @@
  * The owner of a delegated cgroup can write to its files at any rate. Its watches have a queue of
  * their own (sd-event has one for each priority), so that an overflow loses no event of systemd's
  * cgroups. After EVENTS_MAX events a delegated cgroup is looked at with the next scan only.
+ *
+ * All watches of the machine's root have one limit, fs.inotify.max_user_watches, and the owner can
+ * make any number of cgroups. So a topmost delegated cgroup and those below it have WATCHES_MAX
+ * watches. The others are looked at with the next scan, which also gives them watches that became
+ * free. The limit of the kernel is 8192 or more, that is, the watches of 16 users.
  *
  * systemd makes the cgroup of a unit first, and gives it to the user of the unit (User= with
  * Delegate=) afterwards. So each event and each scan looks at the owner of a cgroup that was
@@ -29,11 +30,11 @@
 #include <sys/stat.h>
 
 #include "host/cgroup.h"
-#include "host/diskcall.h"
 #include "host/hierarchy.h"
 #include "host/priority.h"
 
 #define EVENTS_MAX 1000U
+#define WATCHES_MAX 500U
 
 /**
  * struct cgroup_tree - see cgroup.h
@@ -54,67 +55,6 @@ struct cgroup_tree {
 	bool is_unwatched;
 	bool is_reported;
 };
-
-/* ---- files ---- */
-
-/* Names come from the kernel and hold no ".."; cgroupfs has no symbolic links.
- * (openat2 could enforce this, but RestrictSUIDSGID= of the service forbids it.)
- */
-static int open_beneath(const struct cgroup *c, const char *file, int flags)
-{
-	char path[PATH_MAX];
-	int fd, n;
-
-	/* The path is not allocated, because each tick opens files. */
-	n = snprintf(path, sizeof(path), "%s/%s", c->path, file);
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
-	fd = openat(c->tree->fd, path + strspn(path, "/"),
-		    flags | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-int cgroup_read(const struct cgroup *c, const char *file, char **ret)
-{
-	_cleanup_close_ int fd = open_beneath(c, file, O_RDONLY);
-
-	if (fd < 0)
-		return fd;
-	return read_fd(fd, ret);
-}
-
-int cgroup_read_lines(const struct cgroup *c, const char *file,
-		      int (*on_line)(char *line, void *userdata),
-		      void *userdata)
-{
-	_cleanup_close_ int fd = open_beneath(c, file, O_RDONLY);
-
-	return fd < 0 ? fd : read_lines(fd, on_line, userdata);
-}
-
-int cgroup_write(const struct cgroup *c, const char *file, const char *text)
-{
-	_cleanup_close_ int fd = open_beneath(c, file, O_WRONLY);
-	size_t length = strlen(text);
-	ssize_t n;
-
-	if (fd < 0)
-		return fd;
-	do
-		n = write(fd, text, length);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == length ? 0 : -EIO;
-}
-
-int cgroup_write_device(const struct cgroup *c, const char *file,
-			const char *text, dev_t devno)
-{
-	_cleanup_close_ int fd = open_beneath(c, file, O_WRONLY);
-
-	return fd < 0 ? fd : diskcall_write(devno, fd, text);
-}
 
 /* ---- the tree ---- */
 
@@ -251,6 +191,50 @@ struct cgroup *cgroup_next_beside(const struct cgroup *top, struct cgroup *c)
 	return next;
 }
 
+/* The topmost cgroup that others than systemd may write below, NULL: @c is systemd's. That of a
+ * service or scope of root is one, for each cgroup in it is delegated.
+ */
+static struct cgroup *top_delegated(struct cgroup *c)
+{
+	struct cgroup *top = NULL;
+
+	for (; c->parent; c = c->parent)
+		if (c->is_delegated || endswith(c->name, ".service") ||
+		    endswith(c->name, ".scope"))
+			top = c;
+	return top;
+}
+
+/* Count a watch of @c. That of the topmost cgroup itself is always granted: systemd writes there. */
+static bool count_watch(struct cgroup *c)
+{
+	struct cgroup *top = top_delegated(c);
+
+	if (!top)
+		return true;
+	if (top != c && top->n_watches >= WATCHES_MAX) {
+		if (!top->is_beyond_watches)
+			log_info(
+				"%s: more than %u cgroups below it, changes in "
+				"the others are found by the periodic "
+				"comparison.",
+				top->shown, WATCHES_MAX);
+		top->is_beyond_watches = true;
+		return false;
+	}
+	top->n_watches++;
+	c->watch_counter = top;
+	return true;
+}
+
+static void unwatch(struct cgroup *c)
+{
+	c->watch = sd_event_source_disable_unref(c->watch);
+	if (c->watch_counter)
+		c->watch_counter->n_watches--;
+	c->watch_counter = NULL;
+}
+
 static void remove_cgroup(struct cgroup *c)
 {
 	struct cgroup_tree *t = c->tree;
@@ -265,7 +249,7 @@ static void remove_cgroup(struct cgroup *c)
 		TAILQ_REMOVE(&c->parent->children, c, siblings);
 	else
 		t->root = NULL;
-	sd_event_source_disable_unref(c->watch);
+	unwatch(c);
 	free(c->policy);
 	free(c->path);
 	free(c->shown);
@@ -320,7 +304,7 @@ static bool is_within_budget(struct cgroup *c, const char *name)
 	log_debug("%s: more than %u events, its changes are found by the "
 		  "periodic comparison.",
 		  c->shown, EVENTS_MAX);
-	c->watch = sd_event_source_disable_unref(c->watch);
+	unwatch(c);
 	return false;
 }
 
@@ -337,7 +321,7 @@ static int watch_as_delegated(struct cgroup *c)
 	log_debug(
 		"%s: another user owns it now, its events have less priority.",
 		c->shown);
-	c->watch = sd_event_source_disable_unref(c->watch);
+	unwatch(c);
 	err = watch_cgroup(c);
 	if (err)
 		return err;
@@ -413,11 +397,13 @@ static int watch_cgroup(struct cgroup *c)
 	_cleanup_free_ char *full = NULL;
 	int r;
 
-	if (!t->event)
+	if (!t->event || !count_watch(c))
 		return 0;
 	full = asprintf_or_null("%s%s", t->hierarchy.mount, c->path);
-	if (!full)
+	if (!full) {
+		unwatch(c);
 		return -ENOMEM;
+	}
 	r = sd_event_add_inotify(t->event, &c->watch, full,
 				 IN_CREATE | IN_DELETE | IN_MODIFY | IN_ONLYDIR,
 				 on_inotify, c);
@@ -426,6 +412,8 @@ static int watch_cgroup(struct cgroup *c)
 						 MACHINE_PRIORITY_CALLS);
 	if (r < 0 && r != -ENOENT)
 		watch_failed(t, full, r);
+	if (r < 0)
+		unwatch(c);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -456,7 +444,7 @@ static int add_cgroup(const char *path, void *userdata)
 		if (!is_newly_delegated(c))
 			return 0;
 		/* The walk goes on below it, and all files are compared. */
-		c->watch = sd_event_source_disable_unref(c->watch);
+		unwatch(c);
 		return watch_cgroup(c);
 	}
 	if (!streq(path, "/")) {
@@ -527,7 +515,9 @@ int cgroup_tree_scan(struct cgroup_tree *t)
 				continue;
 			if (watch_cgroup(c) == -ENOMEM)
 				return -ENOMEM;
-			look_at_files(c);
+			/* The comparison reads the files of others by itself. */
+			if (c->watch || c->origin != CGROUP_FOREIGN)
+				look_at_files(c);
 			continue;
 		}
 		/* remove_cgroup() also removes the cgroups below it, so skip these. */

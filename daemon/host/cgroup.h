@@ -34,6 +34,10 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @name: the last component of @path
  * @inode: number of its directory, the id of the cgroup in the kernel; 0: unknown
  * @is_delegated: others than systemd make and write it, at any rate
+ * @watch: NULL: changes are found by the scan
+ * @watch_counter: the cgroup that counts @watch, itself or above it; NULL: it has no limit
+ * @n_watches: of this one and of those below it that it counts
+ * @is_beyond_watches: it has been logged that some below it have no watch
  * @n_events: of a delegated one, events since the last scan
  * @policy: its weights and promises; the owner of the tree fills it in
  * @waiting: a request to systemd about it is under way; its files wait for the reply
@@ -57,6 +61,9 @@ struct cgroup {
 	struct cgroup_list children;
 	TAILQ_ENTRY(cgroup) siblings;
 	sd_event_source *watch;
+	struct cgroup *watch_counter;
+	unsigned int n_watches;
+	bool is_beyond_watches;
 	unsigned int generation;
 	bool is_delegated;
 	unsigned int n_events;

@@ -274,6 +274,32 @@ def test_delegated_cgroup_that_changes_all_the_time(
     assert sutrod.until(lambda: machine.weights(box) == ["default 555"]) == 0
 
 
+def test_watches_of_a_delegated_unit(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Of more than 500 cgroups in a unit, some have no watch: the comparison finds their changes."""
+    a = systemd.start("a.service", 200)
+    service = systemd.start("box.service", 50)
+    boxes = [f"{service}/{number}" for number in range(510)]
+    sutrod.start()
+    for box in boxes:
+        machine.cgroup(box, 300)
+    sutrod.settle()
+    assert f"{service}: more than 500 cgroups below it" in sutrod.log()
+    for weight, box in ((700, boxes[0]), (800, boxes[-1])):
+        systemd.change("a.service", weight)
+        machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 444\n")
+        assert sutrod.until(lambda w=weight: machine.weights(a) == [f"default {w}"]) == 0
+    assert sutrod.until(lambda: machine.weights(boxes[0]) == ["default 444"]) == 0
+    assert machine.weights(boxes[-1]) == ["default 300"]
+    sutrod.elapse(61)
+    assert machine.weights(boxes[-1]) == ["default 444"]
+    # Removed cgroups leave their watches to others, with the next comparison.
+    for box in boxes[:20]:
+        shutil.rmtree(machine.at(f"/sys/fs/cgroup{box}"))
+    sutrod.elapse(61)
+    machine.write(f"/sys/fs/cgroup{boxes[-1]}/io.weight", "default 555\n")
+    assert sutrod.until(lambda: machine.weights(boxes[-1]) == ["default 555"]) == 0
+
+
 def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """systemd makes the cgroup of a user manager, and gives it to the user afterwards.
 

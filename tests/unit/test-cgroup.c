@@ -20,6 +20,9 @@
 
 /* More than EVENTS_MAX of cgroup.c. */
 #define FLOOD 1100U
+/* As in cgroup.c. */
+#define WATCHES_MAX 500U
+#define IDLE_ROUNDS 50U
 
 /** struct test - a hierarchy with /system.slice/a.service */
 struct test {
@@ -83,10 +86,12 @@ static void teardown(struct test *t)
 	fake_remove(&t->roots);
 }
 
+/* sd-event returns 0 also after events of watches that have ended, a buffer of them at a time. */
 static void handle_events(struct test *t)
 {
-	while (sd_event_run(t->event, 0) > 0)
-		;
+	for (unsigned int idle = 0; idle < IDLE_ROUNDS; idle++)
+		if (sd_event_run(t->event, 0) > 0)
+			idle = 0;
 }
 
 /* Handle all events and empty the log. */
@@ -342,12 +347,129 @@ static void test_cgroups_that_cannot_be_watched(struct test *t)
 	unsetenv("SUTRO_FAKE_ROOT");
 }
 
+/* Watches of @top and of the cgroups below it. */
+static unsigned int watches(struct test *t, const char *top)
+{
+	struct cgroup *first = cgroup_find(t->tree, top);
+	unsigned int n = 0;
+
+	check(first);
+	for (struct cgroup *c = first; c; c = cgroup_next(first, c))
+		n += c->watch != NULL;
+	return n;
+}
+
+static void make_many(struct test *t, const char *top, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		g_autofree char *path = g_strdup_printf("%s/%u", top, i);
+
+		make(t, path);
+	}
+}
+
+static void test_watches_of_a_delegated_cgroup(struct test *t)
+{
+	_cleanup_free_ char *first = NULL, *second = NULL;
+	const char *line;
+
+	/* The cgroups in a service have one limit together, however deep they are. */
+	make(t, "/system.slice/a.service/x");
+	settle(t);
+	make_many(t, "/system.slice/a.service/x", WATCHES_MAX / 2);
+	settle(t);
+	make_many(t, "/system.slice/a.service", WATCHES_MAX / 2);
+	first = log_of_scan(t);
+	check(watches(t, "/system.slice/a.service") == WATCHES_MAX);
+	line = strstr(first, "more than 500 cgroups below it");
+	check(line && strstr(first, "/system.slice/a.service: more"));
+	check(!strstr(line + 1, "more than"));
+	second = log_of_scan(t);
+	check(streq(second, ""));
+	/* Others have watches of their own. */
+	make(t, "/b.slice");
+	make(t, "/b.slice/b.service");
+	make(t, "/b.slice/b.service/c");
+	settle(t);
+	check(watches(t, "/b.slice") == 3);
+	/* A removed cgroup leaves its watch to another one, with the next scan. */
+	drop(t, "/system.slice/a.service/x/0");
+	drop(t, "/system.slice/a.service/x/1");
+	settle(t);
+	check(watches(t, "/system.slice/a.service") == WATCHES_MAX - 2);
+	check(cgroup_tree_scan(t->tree) == 0);
+	check(watches(t, "/system.slice/a.service") == WATCHES_MAX);
+}
+
+/* The comparison reads the files of such cgroups by itself. */
+static void test_cgroups_beyond_the_watches(struct test *t)
+{
+	const struct cgroup *a =
+		cgroup_find(t->tree, "/system.slice/a.service");
+	unsigned int n_unwatched = 0;
+
+	settle(t);
+	make_many(t, "/system.slice/a.service", WATCHES_MAX + 10);
+	settle(t);
+	for (struct cgroup *c = TAILQ_FIRST(&a->children); c;
+	     c = TAILQ_NEXT(c, siblings)) {
+		c->origin = CGROUP_FOREIGN;
+		if (c->watch)
+			continue;
+		fake_file(&t->roots, MOUNT "/system.slice/a.service/509/io.max",
+			  "%u", n_unwatched++);
+		check(has_logged(t, ""));
+	}
+	check(n_unwatched == 11);
+	check(cgroup_tree_scan(t->tree) == 0);
+	check(has_logged(t, ""));
+}
+
+/* The directories above that of the user are root's, and none is a service. */
+static void test_watches_after_a_new_owner(struct test *t)
+{
+	make(t, "/box");
+	settle(t);
+	make_many(t, "/box", WATCHES_MAX + 10);
+	settle(t);
+	check(watches(t, "/box") == WATCHES_MAX + 11);
+	give_away(t, "/box");
+	check(cgroup_tree_scan(t->tree) == 0);
+	check(watches(t, "/box") == WATCHES_MAX);
+	unsetenv("SUTRO_FAKE_ROOT");
+}
+
+/* The watch of the topmost cgroup is no matter of those below it. */
+static void test_watch_of_the_topmost_cgroup(struct test *t)
+{
+	const char *file = MOUNT "/system.slice/a.service/io.max";
+	struct cgroup *a = cgroup_find(t->tree, "/system.slice/a.service");
+
+	settle(t);
+	make_many(t, "/system.slice/a.service", WATCHES_MAX + 10);
+	settle(t);
+	give_away(t, a->path);
+	check(cgroup_tree_scan(t->tree) == 0);
+	for (unsigned int i = 0; i < FLOOD; i++) {
+		fake_file(&t->roots, file, "%u", i);
+		settle(t);
+	}
+	check(!a->watch);
+	check(cgroup_tree_scan(t->tree) == 0);
+	check(a->watch && watches(t, a->path) <= WATCHES_MAX + 1);
+	unsetenv("SUTRO_FAKE_ROOT");
+}
+
 int main(void)
 {
 	run_tests(test_scan, test_events, test_files, test_delegated_flood,
 		  test_given_to_a_user, test_scan_finds_a_new_owner,
 		  test_made_again_unnoticed, test_names_of_any_bytes,
 		  test_links_are_not_followed,
-		  test_cgroups_that_cannot_be_watched);
+		  test_cgroups_that_cannot_be_watched,
+		  test_watches_of_a_delegated_cgroup,
+		  test_cgroups_beyond_the_watches,
+		  test_watches_after_a_new_owner,
+		  test_watch_of_the_topmost_cgroup);
 	return 0;
 }
