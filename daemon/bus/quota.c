@@ -21,6 +21,9 @@
  * the daemon does not.
  */
 
+#include <search.h>
+#include <sys/queue.h>
+
 #include "bus/bus.h"
 #include "bus/quota.h"
 
@@ -41,10 +44,10 @@
 #define ACCOUNTS_MAX 64U
 /* dbus-daemon allows a user this many connections. */
 #define SENDERS_MAX 256U
-/* Connections whose user the bus is looking up. While they are more than the second number, one call of
- * each is kept only. dbus-daemon allows a user 256 connections, so that one user does not shut out root.
+/* While the bus is looking up the users of more connections, one call of each is kept only. The
+ * number of connections has no limit here, for one may be root's: it is that of the connections
+ * whose first calls wait in the bus, before its first answer.
  */
-#define LOOKUPS_MAX 1024U
 #define LOOKUPS_OF_CALLS_MAX 64U
 
 #define DRIVER "org.freedesktop.DBus"
@@ -82,12 +85,16 @@ struct looked_up {
 	sd_bus_message_handler_t method;
 };
 
-/** struct lookup - the calls of a connection until the bus has named its user, in their order */
+/**
+ * struct lookup - the calls of a connection until the bus has named its user, in their order
+ * @sender: a part of the first call
+ */
 struct lookup {
 	struct bus *bus;
-	struct lookup *next;
+	TAILQ_ENTRY(lookup) list;
+	const char *sender;
 	sd_bus_slot *slot;
-	struct looked_up calls[KEPT_MAX];
+	struct looked_up *calls;
 	size_t n_calls;
 };
 
@@ -96,6 +103,7 @@ struct lookup {
  * @common: of all users other than root
  * @root_sampled_until_usec: root pays its part of samples until then, from no account
  * @root, @others: connections; those of others take no entries from root
+ * @index: @lookups by sender
  */
 struct bus_quotas {
 	struct account accounts[ACCOUNTS_MAX];
@@ -103,7 +111,8 @@ struct bus_quotas {
 	uint64_t root_sampled_until_usec;
 	struct senders root;
 	struct senders others;
-	struct lookup *lookups;
+	TAILQ_HEAD(, lookup) lookups;
+	void *index;
 	unsigned int n_lookups;
 };
 
@@ -112,8 +121,10 @@ static struct bus_quotas *quotas_of(struct bus *b)
 	if (b->quotas)
 		return b->quotas;
 	b->quotas = calloc(1, sizeof(*b->quotas));
-	if (b->quotas)
-		b->quotas->common.saved_usec = COMMON_SAVED_MAX_USEC;
+	if (!b->quotas)
+		return NULL;
+	b->quotas->common.saved_usec = COMMON_SAVED_MAX_USEC;
+	TAILQ_INIT(&b->quotas->lookups);
 	return b->quotas;
 }
 
@@ -258,17 +269,32 @@ static int run_metered(struct bus *b, sd_bus_message *call, uid_t uid,
 	return r;
 }
 
+/* Messages that wait for the bus and count for this call. A caller that is not known yet may be root:
+ * for it, questions about users do not count, for the bus takes them without help of a program.
+ */
+static int count_queued(struct bus *b, sd_bus_message *call, uint64_t *ret)
+{
+	const struct bus_quotas *q = quotas_of(b);
+	uid_t uid;
+	int known = bus_caller_uid(b, call, &uid);
+	int r = sd_bus_get_n_queued_write(sd_bus_message_get_bus(call), ret);
+
+	if (r < 0)
+		return r;
+	if (known >= 0 && uid == 0)
+		*ret = 0;
+	else if (known == -ENODATA && q)
+		*ret -= *ret < q->n_lookups ? *ret : q->n_lookups;
+	return 0;
+}
+
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct bus *b = userdata;
-	uint64_t queued = 0;
-	uid_t uid;
+	uint64_t queued;
 
-	if (!sd_bus_message_is_method_call(m, NULL, NULL))
-		return 0;
-	if (sd_bus_get_n_queued_write(sd_bus_message_get_bus(m), &queued) < 0 ||
-	    queued < QUEUED_MAX ||
-	    (bus_caller_uid(b, m, &uid) >= 0 && uid == 0))
+	if (!sd_bus_message_is_method_call(m, NULL, NULL) ||
+	    count_queued(b, m, &queued) < 0 || queued < QUEUED_MAX)
 		return 0;
 	if (queued >= QUEUED_REFUSALS_MAX)
 		return 1;
@@ -284,21 +310,33 @@ int bus_limit_replies(struct bus *b)
 
 /* ---- calls of connections whose user is not known yet ---- */
 
+static int by_sender(const void *a, const void *b)
+{
+	return strcmp(((const struct lookup *)a)->sender,
+		      ((const struct lookup *)b)->sender);
+}
+
 static struct lookup *find_lookup(struct bus_quotas *q, const char *sender)
 {
-	for (struct lookup *l = q->lookups; l; l = l->next)
-		if (streq(sd_bus_message_get_sender(l->calls[0].call), sender))
-			return l;
-	return NULL;
+	struct lookup key = { .sender = sender }, **found;
+
+	found = tfind(&key, &q->index, by_sender);
+	return found ? *found : NULL;
 }
 
 static int add_call(struct lookup *l, sd_bus_message *call,
 		    sd_bus_message_handler_t method, sd_bus_error *error)
 {
+	struct looked_up *calls;
+
 	if (l->n_calls >= KEPT_MAX)
 		return refuse(error);
 	if (l->n_calls && l->bus->quotas->n_lookups > LOOKUPS_OF_CALLS_MAX)
 		return refuse_crowd(error);
+	calls = reallocarray(l->calls, l->n_calls + 1, sizeof(*calls));
+	if (!calls)
+		return -ENOMEM;
+	l->calls = calls;
 	l->calls[l->n_calls++] =
 		(struct looked_up){ sd_bus_message_ref(call), method };
 	return 1;
@@ -306,15 +344,16 @@ static int add_call(struct lookup *l, sd_bus_message *call,
 
 static void lookup_free(void *userdata)
 {
-	struct lookup *l = userdata, **at;
+	struct lookup *l = userdata;
+	struct bus_quotas *q = l->bus->quotas;
 
-	for (at = &l->bus->quotas->lookups; *at != l; at = &(*at)->next)
-		;
-	*at = l->next;
-	l->bus->quotas->n_lookups--;
+	tdelete(l, &q->index, by_sender);
+	TAILQ_REMOVE(&q->lookups, l, list);
+	q->n_lookups--;
+	sd_bus_slot_unref(l->slot);
 	for (size_t i = 0; i < l->n_calls; i++)
 		sd_bus_message_unref(l->calls[i].call);
-	sd_bus_slot_unref(l->slot);
+	free(l->calls);
 	free(l);
 }
 
@@ -327,8 +366,7 @@ static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 			   : sd_bus_message_read(reply, "u", &uid);
 
 	if (known >= 0)
-		add_sender(l->bus->quotas,
-			   sd_bus_message_get_sender(l->calls[0].call), uid);
+		add_sender(l->bus->quotas, l->sender, uid);
 	for (size_t i = 0; i < l->n_calls; i++) {
 		_cleanup_(sd_bus_error_free)
 			sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -346,7 +384,7 @@ static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *unused)
 }
 
 /* The bus always answers, late when it is busy: no time limit. */
-static int get_uid(struct lookup *l, const char *sender)
+static int get_uid(struct lookup *l)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 	sd_bus *connection = l->bus->connection;
@@ -355,7 +393,7 @@ static int get_uid(struct lookup *l, const char *sender)
 	r = sd_bus_message_new_method_call(connection, &m, DRIVER, DRIVER_PATH,
 					   DRIVER, "GetConnectionUnixUser");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "s", sender);
+		r = sd_bus_message_append(m, "s", l->sender);
 	return r < 0 ? r
 		     : sd_bus_call_async(connection, &l->slot, m, on_uid, l,
 					 UINT64_MAX);
@@ -375,17 +413,19 @@ static int look_up(struct bus *b, sd_bus_message *call,
 	l = find_lookup(q, sender);
 	if (l)
 		return add_call(l, call, method, error);
-	if (q->n_lookups >= LOOKUPS_MAX)
-		return refuse_crowd(error);
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	*l = (struct lookup){ .bus = b, .next = q->lookups };
-	q->lookups = l;
+	*l = (struct lookup){ .bus = b, .sender = sender };
+	if (!tsearch(l, &q->index, by_sender)) {
+		free(l);
+		return -ENOMEM;
+	}
+	TAILQ_INSERT_TAIL(&q->lookups, l, list);
 	q->n_lookups++;
 	r = add_call(l, call, method, error);
 	if (r >= 0)
-		r = get_uid(l, sender);
+		r = get_uid(l);
 	if (r < 0)
 		lookup_free(l);
 	return r < 0 ? r : 1;
@@ -476,8 +516,10 @@ void bus_release_call(struct bus *b, uid_t uid)
 
 void bus_quotas_done(struct bus *b)
 {
-	while (b->quotas && b->quotas->lookups)
-		lookup_free(b->quotas->lookups);
+	struct lookup *l;
+
+	while (b->quotas && (l = TAILQ_FIRST(&b->quotas->lookups)))
+		lookup_free(l);
 	for (size_t i = 0; b->quotas && i < SENDERS_MAX; i++) {
 		free(b->quotas->root.list[i].name);
 		free(b->quotas->others.list[i].name);

@@ -24,8 +24,9 @@
 #define REPLY_BYTES 10000U
 #define SOCKET_BYTES 4096
 #define IDLE_ROUNDS 10U
-#define LOOKUPS_MAX 1024U
 #define LOOKUPS_OF_CALLS_MAX 64U
+/* Connections of many users, whose calls together have time enough. */
+#define CROWD 1100U
 #define SENDERS_MAX 256U
 #define USER 1000U
 
@@ -34,7 +35,7 @@
  * @replies: that the client has received, errors too
  * @refusals: of these
  * @last: the text of the last refusal
- * @is_silent: the bus names no users
+ * @is_silent: the bus names no users, and keeps these questions
  * @question: the last one to polkit, which has no answer yet
  */
 struct test {
@@ -46,6 +47,7 @@ struct test {
 	unsigned int refusals;
 	char *last;
 	bool is_silent;
+	GPtrArray *lookups;
 	sd_bus_message *question;
 };
 
@@ -94,6 +96,11 @@ static int get_text(sd_bus *bus, const char *path, const char *interface,
 	return sd_bus_message_append(reply, "s", property);
 }
 
+static void drop_message(void *m)
+{
+	sd_bus_message_unref(m);
+}
+
 /* The user of the connection ":1.7" is 7. */
 static int name_user(sd_bus_message *m)
 {
@@ -114,8 +121,12 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		t->question = sd_bus_message_ref(m);
 		return 1;
 	}
-	if (sd_bus_message_is_method_call(m, NULL, NULL))
-		return t->is_silent ? 1 : name_user(m);
+	if (sd_bus_message_is_method_call(m, NULL, NULL)) {
+		if (!t->is_silent)
+			return name_user(m);
+		g_ptr_array_add(t->lookups, sd_bus_message_ref(m));
+		return 1;
+	}
 	t->replies++;
 	if (sd_bus_message_is_method_error(m, NULL)) {
 		check(sd_bus_message_is_method_error(
@@ -142,7 +153,8 @@ static void setup(struct test *t)
 	int fds[2], bytes = SOCKET_BYTES;
 	sd_id128_t id;
 
-	*t = (struct test){};
+	*t = (struct test){ .lookups = g_ptr_array_new_with_free_func(
+				    drop_message) };
 	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
 			 fds) == 0);
 	check(sd_id128_randomize(&id) == 0);
@@ -167,6 +179,7 @@ static void setup(struct test *t)
 static void teardown(struct test *t)
 {
 	sd_bus_message_unref(t->question);
+	g_ptr_array_free(t->lookups, true);
 	bus_quotas_done(&t->bus);
 	sd_bus_close_unref(t->server);
 	sd_bus_close_unref(t->client);
@@ -355,23 +368,50 @@ static void test_samples_are_shared(struct test *t)
 	check(bus_check_account(&t->bus, USER + 1) == 0);
 }
 
-/* The bus names no user yet, and many connections call for the first time. */
+/* The bus names no user yet, and many connections call for the first time: one call of each is kept. */
 static void test_crowd_of_connections(struct test *t)
 {
 	settle(t);
 	t->is_silent = true;
-	for (unsigned int i = 0; i < LOOKUPS_MAX; i++) {
+	for (unsigned int i = 0; i < CROWD; i++) {
 		call_of_user(t, USER + i);
 		settle(t);
 		call_of_user(t, USER + i);
 		settle(t);
 	}
 	check(t->replies == t->refusals);
-	check(t->refusals == LOOKUPS_MAX - LOOKUPS_OF_CALLS_MAX);
+	check(t->refusals == CROWD - LOOKUPS_OF_CALLS_MAX);
 	check(startswith(t->last, "Too many programs call sutrod"));
+	/* The first call of root waits for the bus as others do. */
 	call_of_user(t, 0);
 	settle(t);
-	check(t->refusals == LOOKUPS_MAX - LOOKUPS_OF_CALLS_MAX + 1);
+	check(t->refusals == CROWD - LOOKUPS_OF_CALLS_MAX);
+	check(t->lookups->len == CROWD + 1);
+	t->replies = 0;
+	check(name_user(g_ptr_array_index(t->lookups, CROWD)) > 0);
+	settle(t);
+	check(t->replies == 1);
+	for (unsigned int i = 0; i < CROWD; i++) {
+		check(name_user(g_ptr_array_index(t->lookups, i)) > 0);
+		settle(t);
+	}
+	check(t->replies == 1 + CROWD + LOOKUPS_OF_CALLS_MAX);
+}
+
+/* The bus has not taken the questions about a crowd yet: these are no replies that wait for a reader. */
+static void test_root_behind_a_crowd(struct test *t)
+{
+	settle(t);
+	for (unsigned int i = 0; i < CROWD; i++) {
+		call_of_user(t, USER + i);
+		serve(t);
+	}
+	check(queued(t) >= QUEUED_MAX);
+	call_of_user(t, 0);
+	serve(t);
+	check(!t->refusals);
+	settle(t);
+	check(t->replies == CROWD + 1 && !t->refusals);
 }
 
 /* More connections than are remembered call while polkit has a question. */
@@ -424,6 +464,7 @@ int main(void)
 		  test_introspection, test_no_reply_is_read_but_root_calls,
 		  test_common_account, test_debt_outlives_accounts,
 		  test_samples_are_shared, test_crowd_of_connections,
-		  test_user_of_a_kept_call, test_properties_of_users);
+		  test_root_behind_a_crowd, test_user_of_a_kept_call,
+		  test_properties_of_users);
 	return 0;
 }
