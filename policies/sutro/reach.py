@@ -7,6 +7,7 @@ in reach if it exists and has one block device, here and for PID 1:
     /srv/db    ext4 on /dev/vg0/db                          in reach
     /dev/sda   a block device                               in reach
     /run/x     tmpfs (or proc, overlay, NFS, ZFS)           no block device
+    /pool      bcachefs on /dev/sdb:/dev/sdc                not one block device
     /mnt/x     ext4 on /dev/sdb1; for PID 1 a folder of /   mounted in this namespace only
 """
 
@@ -40,9 +41,13 @@ class Mount:
         """False for tmpfs, NFS and the like; the number of btrfs is that of no device, too."""
         return (
             not self.devno.startswith("0:")
-            or self.source.startswith("/dev/")
+            or (self.source.startswith("/dev/") and not self.has_several_sources())
             or self.kind == UNMOUNTED
         )
+
+    def has_several_sources(self) -> bool:
+        """True for a list of devices, as bcachefs has; a name in /dev/disk may have a ":"."""
+        return self.source.startswith("/dev/") and ":/dev/" in self.source
 
 
 def parse(text: str) -> list[Mount]:
@@ -108,7 +113,10 @@ def obstacle(path: str) -> str:
     there = _mount(real, "1") or here
     nearest = here or there
     if nearest and not stat.S_ISBLK(mode) and not nearest.may_have_device():
-        return f"it lies on {nearest.kind}, which has no block device"
+        kind, source = nearest.kind, nearest.source
+        if nearest.has_several_sources():
+            return f"it lies on {kind}, whose source {source} is not one block device"
+        return f"it lies on {kind}, which has no block device"
     if here and there and here.devno != there.devno:
         return (
             f"in this mount namespace it lies on {here.kind} at {here.point}, "

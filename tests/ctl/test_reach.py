@@ -18,6 +18,9 @@ MOUNTS = """\
 29 22 0:43 / /mnt rw - tmpfs tmpfs rw
 30 22 254:2 / /mnt rw - xfs /dev/sdd rw
 31 22 0:44 / /auto rw - autofs systemd-1 rw
+32 22 0:45 / /one rw - bcachefs /dev/sde rw
+33 22 0:46 / /several rw - bcachefs /dev/sdf:/dev/sdg rw
+34 22 0:47 / /colon rw - btrfs /dev/disk/by-path/pci-0000:00:1f.2-ata-1 rw
 """
 DEVICELESS = "it lies on {}, which has no block device"
 
@@ -34,7 +37,7 @@ def root(tmp_path, monkeypatch):
     """A machine with these mounts, whose PID 1 has the same."""
     root = tmp_path.resolve() / "machine"
     for folder in ("proc/1", "proc/self", "srv/a b/c", "srv/a", "data/x", "home", "mnt", "auto",
-                   "tmp", "var/tmp", "etc", "run"):  # fmt: skip
+                   "one", "several", "colon", "tmp", "var/tmp", "etc", "run"):  # fmt: skip
         (root / folder).mkdir(parents=True)
     for process in ("1", "self"):
         (root / f"proc/{process}/mountinfo").write_text(MOUNTS)
@@ -58,6 +61,12 @@ def root(tmp_path, monkeypatch):
         ("/home", DEVICELESS.format("nfs4")),
         ("/mnt", ""),
         ("/auto", ""),
+        ("/one", ""),
+        (
+            "/several",
+            "it lies on bcachefs, whose source /dev/sdf:/dev/sdg is not one block device",
+        ),
+        ("/colon", ""),
         ("/srv/gone", "it does not exist"),
         ("/proc/1/mountinfo/x", "it cannot be looked up: Not a directory"),
     ],
