@@ -113,6 +113,12 @@ func (p *Plugin) RunPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
 // device returns the node of the device under the source of a volume.
 func (p *Plugin) device(ctx context.Context, volume, source string) (string, error) {
 	device, err := p.daemon.Device(ctx, source)
+	if err == nil || errors.Is(err, ErrNoDevice) {
+		// sutrod looks up no file, so a socket has the device of its file system there.
+		if kind := special(source); kind != "" {
+			return "", fmt.Errorf("volume %q is out of reach: %s is %s", volume, source, kind)
+		}
+	}
 	if errors.Is(err, ErrNoDevice) {
 		return "", fmt.Errorf("volume %q is out of reach: %s is on %s", volume, source,
 			p.host.outOfReach(source))

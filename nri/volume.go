@@ -21,9 +21,13 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/containerd/nri/pkg/api"
 )
+
+// The time of a lookup of a file. A runtime gives an event 2 s.
+const statLimit = 500 * time.Millisecond
 
 // A Host is where the plugin finds files of the machine.
 type Host struct {
@@ -94,18 +98,43 @@ var kinds = map[string]string{
 	"fuse.sshfs": "its server has the disks",
 }
 
+// special returns the reason why the file is none on the device of its file system, "" for a folder, a
+// regular file and a block device. A file that cannot be looked up in time is taken as one of these:
+// of a dead file server sutrod finds no device.
+func special(source string) string {
+	answer := make(chan fs.FileMode, 1)
+	go func() {
+		if info, err := os.Stat(source); err == nil {
+			answer <- info.Mode()
+		} else {
+			answer <- 0
+		}
+	}()
+	var mode fs.FileMode
+	select {
+	case mode = <-answer:
+	case <-time.After(statLimit):
+	}
+	switch {
+	case mode&fs.ModeSocket != 0:
+		return "a socket (SPDK, vhost-user): its requests bypass the block layer"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO, and no block device is behind it"
+	case mode&fs.ModeCharDevice != 0:
+		return "a character device, and no block device is behind it"
+	}
+	return ""
+}
+
 // outOfReach returns the reason why no block device was found under a path.
 func (h Host) outOfReach(source string) string {
-	if info, err := os.Stat(source); err == nil && info.Mode()&fs.ModeSocket != 0 {
-		return "a socket (SPDK, vhost-user): requests bypass the block layer"
-	}
 	kind := h.fileSystem(source)
+	if kind == "" {
+		return "no block device with a request queue"
+	}
 	reason, isKnown := kinds[kind]
 	if !isKnown {
 		reason = "it is on no block device with a request queue"
-	}
-	if kind == "" {
-		return reason
 	}
 	return fmt.Sprintf("a file system of type %s: %s", kind, reason)
 }

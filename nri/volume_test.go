@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/containerd/nri/pkg/api"
@@ -109,16 +110,50 @@ func TestFileSystemsOutOfReach(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", source, got, want)
 		}
 	}
-	socket := filepath.Join(t.TempDir(), "vhost.0")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	if got := host.outOfReach(socket); !strings.Contains(got, "SPDK") {
-		t.Errorf("a socket: got %q", got)
-	}
 	if got := (Host{Mounts: "/nowhere"}).outOfReach("/x"); got == "" {
 		t.Error("no reason without a mount table")
 	}
+}
+
+// listenAt makes a socket as SPDK does for vhost-user.
+func listenAt(t *testing.T, file string) {
+	t.Helper()
+	listener, err := net.Listen("unix", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+}
+
+func TestFilesThatAreNoVolumes(t *testing.T) {
+	folder := t.TempDir()
+	socket, fifo := filepath.Join(folder, "vhost.0"), filepath.Join(folder, "fifo")
+	listenAt(t, socket)
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(folder, "link")
+	if err := os.Symlink(socket, link); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		socket: "a socket", link: "a socket", fifo: "a FIFO", "/dev/null": "a character device",
+		folder: "", filepath.Join(folder, "gone"): "",
+	} {
+		if got := special(file); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: got %q, want %q", file, got, want)
+		}
+	}
+	b := newBench(t)
+	for file, device := range map[string]string{socket: "/dev/dm-0", link: ""} {
+		// The file system of the socket has a block device, or none.
+		b.daemon.devices[file] = device
+		pod := newPod("one", map[string]string{"read-min.x": "1M", "path.x": "db:/x"})
+		err := b.runs(pod, newContainer(pod, "db", file+":/x"))
+		want := `volume "x" is out of reach: ` + file + " is a socket (SPDK, vhost-user)"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s on %q: got %v", file, device, err)
+		}
+	}
+	b.expect(t, map[string]string{})
 }

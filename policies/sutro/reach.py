@@ -8,6 +8,7 @@ in reach if it exists and has one block device, here and for PID 1:
     /dev/sda   a block device                               in reach
     /run/x     tmpfs (or proc, overlay, NFS, ZFS)           no block device
     /pool      bcachefs on /dev/sdb:/dev/sdc                not one block device
+    /run/x.0   a socket of vhost-user (SPDK)                its requests bypass the kernel
     /mnt/x     ext4 on /dev/sdb1; for PID 1 a folder of /   mounted in this namespace only
 """
 
@@ -26,6 +27,12 @@ LIMIT_S = 5.0
 TEMPORARY = ("/tmp/", "/var/tmp/")
 # Not mounted before its first use, so the device is not known yet.
 UNMOUNTED = "autofs"
+# Requests to such a file are not for the device of the file system that it lies on.
+OTHER_FILES = {
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a character device",
+}
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,8 @@ def obstacle(path: str) -> str:
         return f"it cannot be looked up: {error.strerror}"
     if path.startswith(TEMPORARY) and real != os.path.normpath(path):
         return f"it is a link to {real}, and sutrod follows none in {os.path.dirname(path)}"
+    if other := OTHER_FILES.get(stat.S_IFMT(mode)):
+        return f"it is {other}, behind which the kernel has no block device"
     here = _mount(real, "self")
     there = _mount(real, "1") or here
     nearest = here or there

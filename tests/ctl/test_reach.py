@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Paths in and out of reach of sutrod, on a fake machine; real mounts: tests/vm/test_reach.py."""
 
+import contextlib
 import os
+import socket
 import threading
 
 import pytest
@@ -87,6 +89,27 @@ def test_links(root):
     assert reach.obstacle("/etc/loop").startswith("it cannot be looked up: Too many levels")
     assert reach.obstacle("/tmp/link") == "it is a link to /srv/a, and sutrod follows none in /tmp"
     assert reach.obstacle("/tmp/folder") == ""
+
+
+def test_files_without_a_block_device(root):
+    """A socket of vhost-user lies on the file system of the system, its requests do not."""
+    behind = ", behind which the kernel has no block device"
+    # The path of a socket has at most 107 bytes.
+    with socket.socket(socket.AF_UNIX) as server, contextlib.chdir(root / "var/tmp"):
+        server.bind("vhost.0")
+    os.mkfifo(root / "srv/a/pipe")
+    (root / "etc/link").symlink_to("../var/tmp/vhost.0")
+    assert reach.obstacle("/var/tmp/vhost.0") == "it is a socket" + behind
+    assert reach.obstacle("/etc/link") == "it is a socket" + behind
+    assert reach.obstacle("/srv/a/pipe") == "it is a FIFO" + behind
+
+
+def test_character_devices(monkeypatch):
+    """Also on a file system with a block device."""
+    monkeypatch.setattr(reach, "ROOT", "")
+    monkeypatch.setattr(reach, "_mount", lambda path, process: reach.parse(MOUNTS)[0])
+    expected = "it is a character device, behind which the kernel has no block device"
+    assert reach.obstacle("/dev/null") == expected
 
 
 def test_mounts_of_one_namespace_only(root):
