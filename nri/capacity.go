@@ -76,14 +76,22 @@ func (n Names) of(path string) (string, error) {
 
 // Resources returns the extended resources of this node with their amounts.
 func Resources(ctx context.Context, daemon Daemon, names Names) (map[string]uint64, error) {
+	// No call returns both at one time. A pod that starts or ends meanwhile is not in the states of before,
+	// or not in those of after. Its floor is then subtracted as if it were outside of pods: the error is a
+	// capacity that is too small, until the next publication.
+	before, err := daemon.States(ctx)
+	if err != nil {
+		return nil, err
+	}
 	capacities, err := daemon.Capacities(ctx)
 	if err != nil {
 		return nil, err
 	}
-	states, err := daemon.States(ctx)
+	after, err := daemon.States(ctx)
 	if err != nil {
 		return nil, err
 	}
+	states := common(before, after)
 	found, paths := map[string]uint64{}, map[string]string{}
 	for _, row := range capacities {
 		kind, isKnown := resourceKinds[row.Key]
@@ -102,6 +110,22 @@ func Resources(ctx context.Context, daemon Daemon, names Names) (map[string]uint
 		found[Prefix+kind.word+"."+name] = left(row, states) / kind.unit
 	}
 	return found, nil
+}
+
+// common returns the states that are in both lists.
+func common(before, after []State) []State {
+	counts := map[State]int{}
+	for _, one := range before {
+		counts[one]++
+	}
+	found := []State{}
+	for _, one := range after {
+		if counts[one] > 0 {
+			counts[one]--
+			found = append(found, one)
+		}
+	}
+	return found
 }
 
 // left returns a capacity without the floors of units outside of pods: without all that sutrod

@@ -35,6 +35,47 @@ func TestResources(t *testing.T) {
 	}
 }
 
+// A pod that starts or ends between two calls of sutrod may leave less until the next publication, and
+// never more.
+func TestResourcesWhilePodsStartAndEnd(t *testing.T) {
+	pod := State{"/kubepods.slice/kubepods-pod1.slice", "ReadIOPSMin", "/dev/dm-0", 300}
+	for _, one := range []struct {
+		name        string
+		runsAtStart bool
+		changeAfter string
+	}{
+		{"starts after States", false, "States"}, {"starts after Capacities", false, "Capacities"},
+		{"ends after States", true, "States"}, {"ends after Capacities", true, "Capacities"},
+	} {
+		daemon := newFakeDaemon()
+		set := func(isRunning bool) {
+			row := Capacity{"/dev/vg/db", "/dev/dm-0", "ReadIOPSMin", 1000, 100}
+			daemon.states = nil
+			if isRunning {
+				row.Promised += pod.Value
+				daemon.states = []State{pod}
+			}
+			daemon.capacities = []Capacity{row}
+		}
+		change := func() { set(!one.runsAtStart) }
+		set(one.runsAtStart)
+		if one.changeAfter == "States" {
+			daemon.onStates = change
+		} else {
+			daemon.onCapacities = change
+		}
+		got, err := Resources(background, daemon, Names{})
+		if left := got["io.sutro/read-iops.vg.db"]; err != nil || left > 900 || left < 600 {
+			t.Errorf("a pod %s: %d are left, %v", one.name, left, err)
+		}
+		daemon.onStates, daemon.onCapacities = nil, nil
+		got, err = Resources(background, daemon, Names{})
+		if left := got["io.sutro/read-iops.vg.db"]; err != nil || left != 900 {
+			t.Errorf("a pod that %s, later: %d are left, %v", one.name, left, err)
+		}
+	}
+}
+
 // A floor of a class of pods is one of the administrator: it leaves less for the floors of pods.
 func TestCgroupsOfPods(t *testing.T) {
 	for cgroup, isOfPod := range map[string]bool{

@@ -24,6 +24,8 @@ type fakeDaemon struct {
 	delay      time.Duration
 	capacities []Capacity
 	states     []State
+	// Each is called after a call of Capacities and of States.
+	onCapacities, onStates func()
 }
 
 func newFakeDaemon() *fakeDaemon {
@@ -85,10 +87,20 @@ func (d *fakeDaemon) ResetPolicy(_ context.Context, subject string) error {
 }
 
 func (d *fakeDaemon) Capacities(context.Context) ([]Capacity, error) {
+	defer func() {
+		if d.onCapacities != nil {
+			d.onCapacities()
+		}
+	}()
 	return d.capacities, d.down
 }
 
 func (d *fakeDaemon) States(context.Context) ([]State, error) {
+	defer func() {
+		if d.onStates != nil {
+			d.onStates()
+		}
+	}()
 	return d.states, d.down
 }
 
