@@ -21,7 +21,9 @@ type fakeDaemon struct {
 	// The error of each call, and of floors.
 	down, overcommitted error
 	// The time of a call of SetPolicy.
-	delay      time.Duration
+	delay time.Duration
+	// The calls of SetPolicy.
+	sets       int
 	capacities []Capacity
 	states     []State
 	// Each is called after a call of Capacities and of States.
@@ -54,6 +56,7 @@ func (d *fakeDaemon) SetPolicy(_ context.Context, subject string, assignments []
 	time.Sleep(delay)
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	d.sets++
 	if d.down != nil {
 		return d.down
 	}

@@ -11,7 +11,7 @@ package main
 //	StopPodSandbox,    the policy is reset
 //	RemovePodSandbox
 //	Synchronize        after each connection: policies of pods that are gone are reset, those of
-//	                   the others are set again
+//	                   the others are set again, now or as soon as there is a sutrod
 //
 // A policy is set in CreateContainer and not before, because a sandbox that fails has no further
 // event, while a pod with a container has StopPodSandbox. containerd 1.7 loses StopPodSandbox and
@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ const (
 	// Without a deadline of the runtime. With one, a call to sutrod has a part of it: the runtime
 	// closes the connection of a plugin that misses it.
 	callTimeout = 10 * time.Second
+	// A policy that is tried again. No event of the runtime is handled meanwhile.
+	retryTimeout = time.Second
 )
 
 // Plugin handles the events. Its exported methods are those that the stub of NRI looks for.
@@ -49,12 +52,26 @@ type Plugin struct {
 	mutex sync.Mutex
 	// The containers of each sandbox that have not stopped.
 	running map[string]map[string]bool
+	// Containers of Synchronize whose policies could not be set, by ID.
+	pending map[string]pendingPolicy
 }
+
+// A pendingPolicy is the policy of a container that runs, with the failure of the last attempt.
+type pendingPolicy struct {
+	pod       *api.PodSandbox
+	container *api.Container
+	failure   string
+}
+
+// A temporary failure is none of the pod: a later attempt may succeed.
+type temporary struct{ error }
+
+func (t temporary) Unwrap() error { return t.error }
 
 // NewPlugin returns a plugin without a connection.
 func NewPlugin(daemon Daemon, records Records, host Host, allowed Allowed) *Plugin {
 	return &Plugin{daemon: daemon, records: records, host: host, allowed: allowed,
-		running: map[string]map[string]bool{}}
+		running: map[string]map[string]bool{}, pending: map[string]pendingPolicy{}}
 }
 
 // subject returns the unit, or the path of the cgroup, of a pod.
@@ -124,7 +141,7 @@ func (p *Plugin) device(ctx context.Context, volume, source string) (string, err
 			p.host.outOfReach(source))
 	}
 	if err != nil {
-		return "", fmt.Errorf("volume %q: %w", volume, err)
+		return "", fmt.Errorf("volume %q: %w", volume, temporary{err})
 	}
 	return device, nil
 }
@@ -139,6 +156,7 @@ func (p *Plugin) CreateContainer(ctx context.Context, pod *api.PodSandbox, conta
 	if err := p.apply(ctx, pod, container); err != nil {
 		return nil, nil, named(pod, err)
 	}
+	delete(p.pending, container.GetId())
 	p.addContainer(container)
 	return nil, nil, nil
 }
@@ -202,7 +220,7 @@ func (p *Plugin) apply(ctx context.Context, pod *api.PodSandbox, container *api.
 	}
 	record, err := p.ownRecord(ctx, who, pod.GetId())
 	if err != nil {
-		return err
+		return temporary{err}
 	}
 	assignments := slices.Clone(request.Whole)
 	for _, one := range policies {
@@ -219,9 +237,12 @@ func (p *Plugin) apply(ctx context.Context, pod *api.PodSandbox, container *api.
 	}
 	// Before the policy: a plugin that is killed between the two leaves nothing in force.
 	if err := p.records.Write(record); err != nil {
-		return err
+		return temporary{err}
 	}
-	return p.daemon.SetPolicy(ctx, who, assignments)
+	if err := p.daemon.SetPolicy(ctx, who, assignments); err != nil {
+		return temporary{err}
+	}
+	return nil
 }
 
 // ownRecord returns the record of a cgroup for this sandbox; the policy of an earlier one goes.
@@ -263,6 +284,7 @@ func (p *Plugin) endContainer(ctx context.Context, container *api.Container) {
 	defer p.mutex.Unlock()
 	sandbox := container.GetPodSandboxId()
 	delete(p.running[sandbox], container.GetId())
+	delete(p.pending, container.GetId())
 	if len(p.running[sandbox]) == 0 {
 		p.endRunning(ctx, sandbox)
 	}
@@ -290,6 +312,9 @@ func (p *Plugin) endSandbox(ctx context.Context, sandbox string) {
 
 func (p *Plugin) endRunning(ctx context.Context, sandbox string) {
 	delete(p.running, sandbox)
+	maps.DeleteFunc(p.pending, func(_ string, one pendingPolicy) bool {
+		return one.pod.GetId() == sandbox
+	})
 	p.endAll(ctx, func(record *Record) bool { return record.Sandbox == sandbox })
 }
 
@@ -328,7 +353,7 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
 	containers []*api.Container) ([]*api.ContainerUpdate, error) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.running = map[string]map[string]bool{}
+	p.running, p.pending = map[string]map[string]bool{}, map[string]pendingPolicy{}
 	for _, container := range containers {
 		if container.GetState() != api.ContainerState_CONTAINER_STOPPED {
 			p.addContainer(container)
@@ -353,23 +378,43 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
 
 // reconcile resets the policies of ended pods, and sets those of pods with containers.
 func (p *Plugin) reconcile(pods []*api.PodSandbox, containers []*api.Container) {
-	p.step(p.endMarked)
+	p.step(callTimeout, p.endMarked)
 	known := map[string]*api.PodSandbox{}
 	for _, pod := range pods {
 		known[pod.GetId()] = pod
 	}
 	for _, container := range containers {
 		pod := known[container.GetPodSandboxId()]
-		p.step(func(ctx context.Context) {
+		p.step(callTimeout, func(ctx context.Context) {
 			// It may have stopped meanwhile.
-			if pod == nil || !p.running[pod.GetId()][container.GetId()] {
-				return
-			}
-			if err := p.apply(ctx, pod, container); err != nil {
-				log.Print(named(pod, err))
+			if pod != nil && p.running[pod.GetId()][container.GetId()] {
+				_ = p.applyOrKeep(ctx, pendingPolicy{pod: pod, container: container})
 			}
 		})
 	}
+}
+
+// applyOrKeep sets a policy, and keeps it for a later attempt after a temporary failure. A failure that
+// stays the same is logged once.
+func (p *Plugin) applyOrKeep(ctx context.Context, one pendingPolicy) error {
+	id := one.container.GetId()
+	delete(p.pending, id)
+	err := p.apply(ctx, one.pod, one.container)
+	if err == nil {
+		if one.failure != "" {
+			log.Printf("pod %s/%s: its policy is set now", one.pod.GetNamespace(), one.pod.GetName())
+		}
+		return nil
+	}
+	text := named(one.pod, err).Error()
+	if errors.As(err, &temporary{}) {
+		p.pending[id] = pendingPolicy{one.pod, one.container, text}
+		text += "; trying again"
+	}
+	if p.pending[id].failure != one.failure || one.failure == "" {
+		log.Print(text)
+	}
+	return err
 }
 
 func (p *Plugin) endMarked(ctx context.Context) {
@@ -377,22 +422,45 @@ func (p *Plugin) endMarked(ctx context.Context) {
 }
 
 // step does a part of the work between two events.
-func (p *Plugin) step(work func(context.Context)) {
-	ctx, cancel := withLimit(context.Background())
-	defer cancel()
+func (p *Plugin) step(limit time.Duration, work func(context.Context)) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	// The wait for an event does not count.
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
 	work(ctx)
 }
 
-// Retry resets the policies of ended pods that could not be reset before, for ever.
+// retry resets the policies of ended pods that could not be reset before, and sets those of pods with
+// containers that could not be set before.
+func (p *Plugin) retry() {
+	p.step(callTimeout, p.endMarked)
+	p.mutex.Lock()
+	ids := slices.Sorted(maps.Keys(p.pending))
+	p.mutex.Unlock()
+	for _, id := range ids {
+		isDown := false
+		p.step(retryTimeout, func(ctx context.Context) {
+			if one, isPending := p.pending[id]; isPending {
+				err := p.applyOrKeep(ctx, one)
+				isDown = errors.Is(err, ErrNotRunning) || ctx.Err() != nil
+			}
+		})
+		if isDown {
+			// The others would wait as long.
+			return
+		}
+	}
+}
+
+// Retry does this again and again.
 func (p *Plugin) Retry(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(retryPeriod):
-			p.step(p.endMarked)
+			p.retry()
 		}
 	}
 }

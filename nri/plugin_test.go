@@ -199,10 +199,10 @@ func TestStopWithoutDaemonIsDoneLater(t *testing.T) {
 		t.Errorf("a pod has to end without sutrod: %v", err)
 	}
 	b.expectRecords(t, 1)
-	b.step(b.endMarked)
+	b.retry()
 	b.expectRecords(t, 1)
 	b.daemon.isDown(nil)
-	b.step(b.endMarked)
+	b.retry()
 	b.expect(t, map[string]string{})
 	b.expectRecords(t, 0)
 }
@@ -254,6 +254,93 @@ func TestSynchronize(t *testing.T) {
 	b.eventually(t, map[string]string{slice: "ReadBandwidthMin /dev/dm-0 1M",
 		"/kubepods/missed": "Weight 8"})
 	b.expectRecords(t, 2)
+}
+
+// sutrod starts after the plugin has connected, when pods run already.
+func TestPoliciesAreSetWhenThereIsASutrod(t *testing.T) {
+	b := newBench(t)
+	pods, containers := []*api.PodSandbox{}, []*api.Container{}
+	for _, name := range []string{"kept", "ended", "stopped", "wrong"} {
+		pod := newPod(name, map[string]string{"weight": "5"})
+		pod.Linux.CgroupParent = "/kubepods/pod" + name
+		if name == "wrong" {
+			pod.Annotations[Prefix+"weight"] = "many"
+		}
+		pods = append(pods, pod)
+		containers = append(containers, newContainer(pod, "c"))
+	}
+	volume := newPod("volume", map[string]string{"read-min.data": "1M"})
+	missing := newPod("missing", map[string]string{"read-min.none": "1M"})
+	missing.Linux.CgroupParent = "/kubepods/podmissing"
+	pods = append(pods, volume, missing)
+	containers = append(containers, newContainer(volume, "c"), newContainer(missing, "c"))
+	b.daemon.isDown(ErrNotRunning)
+	expectPending := func(want int) {
+		t.Helper()
+		eventually(t, fmt.Sprint(want, " pending containers"), func() bool {
+			b.mutex.Lock()
+			defer b.mutex.Unlock()
+			return len(b.pending) == want
+		})
+	}
+	// A runtime that has started again synchronizes a second time.
+	for range 2 {
+		if _, err := b.Synchronize(background, pods, containers); err != nil {
+			t.Fatal(err)
+		}
+		expectPending(4)
+	}
+	_ = b.StopPodSandbox(background, pods[1])
+	_, _ = b.StopContainer(background, nil, containers[2])
+	expectPending(2)
+	b.retry()
+	b.expect(t, map[string]string{})
+	b.daemon.isDown(nil)
+	b.retry()
+	want := map[string]string{"/kubepods/podkept": "Weight 5", slice: "ReadBandwidthMin /dev/dm-0 1M"}
+	b.expect(t, want)
+	b.expectRecords(t, 2)
+	expectPending(0)
+	sets := b.daemon.sets
+	b.retry()
+	if b.daemon.sets != sets {
+		t.Errorf("%d policies were set a second time", b.daemon.sets-sets)
+	}
+	// The pod that ends before there is a sutrod.
+	b.daemon.isDown(ErrNotRunning)
+	if _, err := b.Synchronize(background, pods[:1], containers[:1]); err != nil {
+		t.Fatal(err)
+	}
+	expectPending(1)
+	_ = b.StopPodSandbox(background, pods[0])
+	expectPending(0)
+	b.daemon.isDown(nil)
+	b.retry()
+	b.expect(t, map[string]string{})
+}
+
+// A full device refuses the floor of one pod at first, and no other.
+func TestRefusedFloorIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	floor := newPod("floor", map[string]string{"read-min.data": "1M"})
+	weight := newPod("weight", map[string]string{"weight": "5"})
+	weight.Linux.CgroupParent = "/kubepods/weight"
+	b.daemon.isDown(ErrNotRunning)
+	pods := []*api.PodSandbox{floor, weight}
+	containers := []*api.Container{newContainer(floor, "c"), newContainer(weight, "c")}
+	_, _ = b.Synchronize(background, pods, containers)
+	eventually(t, "two pending containers", func() bool {
+		b.mutex.Lock()
+		defer b.mutex.Unlock()
+		return len(b.pending) == 2
+	})
+	b.daemon.isDown(nil)
+	b.daemon.overcommitted = errors.New("/dev/dm-0: more than its capacity")
+	b.retry()
+	b.expect(t, map[string]string{"/kubepods/weight": "Weight 5"})
+	b.daemon.overcommitted = nil
+	b.retry()
+	b.expect(t, map[string]string{"/kubepods/weight": "Weight 5", slice: "ReadBandwidthMin /dev/dm-0 1M"})
 }
 
 func TestPodThatEndsDuringSynchronizeStaysWithoutPolicy(t *testing.T) {
@@ -340,7 +427,7 @@ func TestRandomLives(t *testing.T) {
 			}
 		}
 		b.daemon.isDown(nil)
-		b.step(b.endMarked)
+		b.retry()
 		want := map[string]string{}
 		for id, pod := range running {
 			want["/kubepods/pod"+id] = "Weight " + pod.Annotations[Prefix+"weight"]
