@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from . import units
+from . import declared, reach, units, values
 from .answer import Answer, capacities_if_known, reply
 from .client import Client
 from .errors import NotPermitted, SutroError, UsageError
@@ -38,6 +38,7 @@ STEPS = (
 )
 # The rates that are not measured, as declared by hand.
 OTHERS = {"WriteBandwidthMin": "write", "WriteIOPSMin": "write-iops"}
+KEYS = {word: key for key, word, _, _ in STEPS} | {word: key for key, word in OTHERS.items()}
 
 
 def check(args: argparse.Namespace) -> None:
@@ -180,6 +181,42 @@ async def _declared(client: Client, path: str) -> dict[str, int]:
     return {OTHERS[row["key"]]: row["capacity"] for row in rows if row["key"] in OTHERS}
 
 
+async def _shadowed(
+    client: Client, path: str, node: str, file: Path, rates: dict[str, int]
+) -> SutroError | None:
+    """The failure if the rates that were kept in a file are not in force; None if they are.
+
+    A later line replaces them, of the same path or of another one to the device. sutrod does not
+    list a path then.
+    """
+    rows = [row for row in await capacities_if_known(client) if row["device"] == node]
+    parts = []
+    for word, rate in rates.items():
+        same = [row for row in rows if row["key"] == KEYS[word]]
+        if [(row["path"], row["capacity"]) for row in same] == [(path, rate)]:
+            continue
+        others = [row for row in same if (row["path"], row["capacity"]) != (path, rate)]
+        kept = f"{word}={values.short(KEYS[word], rate)}"
+        text = f"no {word}"
+        if others:
+            text = f"{word}={values.short(KEYS[word], others[-1]['capacity'])}"
+            text += f" for {others[-1]['path']}" if others[-1]["path"] != path else ""
+        parts.append(f"{text} instead of {kept}")
+    if not parts:
+        return None
+    line = declared.shadowing(path, _name(file), {row["path"] for row in rows})
+    where = f"change or remove {line}" if line else "see its messages: journalctl -u sutrod"
+    return SutroError(
+        f"{file} is not in force: sutrod has {', '.join(parts)}",
+        f"{where}; then: systemctl reload sutrod",
+    )
+
+
+def _name(file: Path) -> str:
+    """The name of a file that sutrod has for it."""
+    return str(file).removeprefix(reach.ROOT)
+
+
 async def measure(client: Client, args: argparse.Namespace) -> Answer:
     """Measure the reads of a device, and declare nine tenths of the rates as its capacity."""
     topology = Topology(await client.devices())
@@ -206,8 +243,10 @@ async def measure(client: Client, args: argparse.Namespace) -> Answer:
             f"{path}: no read was finished in {args.seconds} s, and nothing was declared",
             f"measure longer, up to --seconds={SECONDS_MOST}; errors of the device: journalctl -k",
         )
-    file = ""
+    file, failure = "", None
     if not args.dry_run:
-        file = str(_keep(path, rates | await _declared(client, path)))
+        rates |= await _declared(client, path)
+        kept = _keep(path, rates)
         await client.reload()
-    return Answer({"path": path, "device": node, "file": file, "measured": measured})
+        file, failure = str(kept), await _shadowed(client, path, node, kept, rates)
+    return Answer({"path": path, "device": node, "file": file, "measured": measured}, failure)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from conftest import NOWHERE, running, sutroctl
 from fakemachine import PATIENCE_S
-from sutro import measure
+from sutro import declared, measure, reach
 from sutro.errors import SutroError
 
 RATES = '{"bw_bytes": 250000000, "iops": 7001.9}'
@@ -98,7 +98,7 @@ def test_other_lines_stay(sutrod, tools, machine):
         "# mine",
         "[Capacity]",
         "Device = /dev/vg0/db  write=500M read=1G",
-        "Device=/srv read=1M",
+        "Device=/dev/mapper/secret read=1M",
     ]
     file.write_text("\n".join([*lines, "[Daemon]", "ResyncWeight=50", ""]))
     (folder / "40-other.conf").write_text("[Capacity]\nDevice=/dev/vg0/log write-iops=70\n")
@@ -111,7 +111,83 @@ def test_other_lines_stay(sutrod, tools, machine):
     assert declared["/dev/vg0/db", "WriteBandwidthMin"] == 500_000_000
     assert declared["/dev/vg0/db", "ReadBandwidthMin"] == 225_000_000
     assert declared["/dev/vg0/log", "WriteIOPSMin"] == 70
-    assert declared["/srv", "ReadBandwidthMin"] == 1_000_000
+    assert declared["/dev/mapper/secret", "ReadBandwidthMin"] == 1_000_000
+
+
+MEASURED = "/dev/vg0/db read=225000000 read-iops=6300"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "number"),
+    [
+        (
+            "# mine\n[Capacity]\nDevice = /dev/vg0/db read=400M\n",
+            ["read=400M instead of read=225M", "no read-iops instead of read-iops=6.30K"],
+            3,
+        ),
+        (
+            "[Capacity]\nDevice=/srv read=400M read-iops=5K\n",
+            [
+                "read=400M for /srv instead of read=225M",
+                "read-iops=5.00K for /srv instead of read-iops=6.30K",
+            ],
+            2,
+        ),
+        ("[Capacity]\n\nDevice=\n", ["no read instead of read=225M"], 3),
+        (f"[Capacity]\nDevice={MEASURED}\n", [], 0),
+        ("[Capacity]\nDevice=/dev/mapper/secret read=1M\n", [], 0),
+        ("[Daemon]\nResyncWeight=50\n", [], 0),
+    ],
+)
+def test_a_later_line_for_the_device(sutrod, tools, machine, text, parts, number):
+    """The measured rates are kept; the value in force and the line to change are reported."""
+    folder = machine.at("/etc/sutro/sutrod.conf.d")
+    folder.mkdir(parents=True)
+    local = folder / "60-local.conf"
+    local.write_text(text)
+    run = sutroctl("measure", "dm-0", "--yes", **tools.env)
+    kept = folder / "50-capacity-dev-vg0-db.conf"
+    assert kept.read_text().endswith(f"\nDevice={MEASURED}\n")
+    assert "kept for /dev/vg0/db" in run.out
+    assert run.status == (1 if parts else 0)
+    if not parts:
+        assert "is not in force" not in run.err
+        return
+    assert f"{kept} is not in force: sutrod has " in run.err
+    assert all(part in run.err for part in parts)
+    name = "/etc/sutro/sutrod.conf.d/60-local.conf"
+    assert f"change or remove line {number} of {name}: Device" in run.err
+    # The remedy is one.
+    local.unlink()
+    assert sutroctl("measure", "dm-0", "--yes", **tools.env).status == 0
+
+
+def test_lines_are_read_in_the_order_of_sutrod(machine, monkeypatch):
+    """Of files with one name, that of /etc counts; the main file comes first."""
+    monkeypatch.setattr(reach, "ROOT", str(machine.root))
+    files = {
+        "/etc/sutro/sutrod.conf": "[Capacity]\nDevice=/a read=1\n[Leaves]\nDevice=/b\n",
+        "/etc/sutro/sutrod.conf.d/20-b.conf": "[Capacity]\n;Device=/c\n Device = /d read=2 \n",
+        "/run/sutro/sutrod.conf.d/20-b.conf": "[Capacity]\nDevice=/e\n",
+        "/usr/lib/sutro/sutrod.conf.d/10-a.conf": "[Capacity]\nDevice=/f read=3\nDevice=\n",
+        "/usr/lib/sutro/sutrod.conf.d/.hidden.conf": "[Capacity]\nDevice=/g\n",
+        "/usr/lib/sutro/sutrod.conf.d/30-c.conf.bak": "[Capacity]\nDevice=/h\n",
+    }
+    for name, text in files.items():
+        file = machine.at(name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    found = [(line.number, line.path, line.value) for line in declared.lines()]
+    assert found == [(2, "/a", "/a read=1"), (2, "/f", "/f read=3"), (3, "", ""),
+                     (3, "/d", "/d read=2")]  # fmt: skip
+    at_10 = "/usr/lib/sutro/sutrod.conf.d/10-a.conf"
+    assert str(declared.shadowing("/a", "/etc/sutro/sutrod.conf", set())) == (
+        f"line 3 of {at_10}: Device="
+    )
+    # A line before is one only where sutrod lists its path.
+    at_20 = "/etc/sutro/sutrod.conf.d/20-b.conf"
+    assert declared.shadowing("/d", at_20, {"/d"}) is None
+    assert declared.shadowing("/d", at_20, {"/d", "/a"}).path == "/a"
 
 
 def test_a_folder_with_a_blank(sutrod, tools, tmp_path, monkeypatch):
