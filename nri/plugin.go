@@ -5,7 +5,8 @@ package main
 // The events of a runtime, and the policies that follow from them.
 //
 //	RunPodSandbox      annotations are read; a malformed one or a missing volume refuses the pod
-//	CreateContainer    the policy of the pod's cgroup gets the devices under the volumes
+//	CreateContainer    the policy of the pod's cgroup gets the devices under the volumes; those of a
+//	                   container that is not there yet are logged
 //	StopContainer,     without another container that runs, the policy is reset, now or as soon as
 //	RemoveContainer    there is a sutrod; the next CreateContainer sets it again
 //	StopPodSandbox,    the policy is reset
@@ -54,6 +55,8 @@ type Plugin struct {
 	running map[string]map[string]bool
 	// Containers of Synchronize whose policies could not be set, by ID.
 	pending map[string]pendingPolicy
+	// The volumes of each sandbox whose container has not been created, and that were logged.
+	waiting map[string]map[string]Place
 }
 
 // A pendingPolicy is the policy of a container that runs, with the failure of the last attempt.
@@ -71,7 +74,8 @@ func (t temporary) Unwrap() error { return t.error }
 // NewPlugin returns a plugin without a connection.
 func NewPlugin(daemon Daemon, records Records, host Host, allowed Allowed) *Plugin {
 	return &Plugin{daemon: daemon, records: records, host: host, allowed: allowed,
-		running: map[string]map[string]bool{}, pending: map[string]pendingPolicy{}}
+		running: map[string]map[string]bool{}, pending: map[string]pendingPolicy{},
+		waiting: map[string]map[string]Place{}}
 }
 
 // subject returns the unit, or the path of the cgroup, of a pod.
@@ -233,6 +237,7 @@ func (p *Plugin) apply(ctx context.Context, pod *api.PodSandbox, container *api.
 		assignments = append(assignments, Assignment{one.Key, one.device + " " + one.Value})
 	}
 	if len(assignments) == 0 {
+		p.logWaiting(pod, container, request, record)
 		return nil
 	}
 	// Before the policy: a plugin that is killed between the two leaves nothing in force.
@@ -242,7 +247,43 @@ func (p *Plugin) apply(ctx context.Context, pod *api.PodSandbox, container *api.
 	if err := p.daemon.SetPolicy(ctx, who, assignments); err != nil {
 		return temporary{err}
 	}
+	p.logWaiting(pod, container, request, record)
 	return nil
+}
+
+// logWaiting logs volumes of containers that have not been created, once for each sandbox. Only the API
+// server has the list of a pod's containers: a later one may have this name, or none, if it is misspelt.
+func (p *Plugin) logWaiting(pod *api.PodSandbox, container *api.Container, request *Request,
+	record *Record) {
+	waiting := maps.Clone(request.Places)
+	for _, volume := range record.Set {
+		delete(waiting, volume)
+	}
+	logged := p.waiting[pod.GetId()]
+	for _, volume := range slices.Sorted(maps.Keys(waiting)) {
+		if _, isLogged := logged[volume]; !isLogged {
+			log.Print(named(pod, fmt.Errorf("the guarantees of volume %q wait for container %q, which "+
+				"annotation %spath.%s names; container %q was created", volume,
+				waiting[volume].Container, Prefix, volume, container.GetName())))
+		}
+	}
+	if len(waiting) > 0 {
+		p.waiting[pod.GetId()] = waiting
+	} else {
+		delete(p.waiting, pod.GetId())
+	}
+}
+
+// logEnd logs volumes whose container was not created until the end of a pod.
+func (p *Plugin) logEnd(pod *api.PodSandbox) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	waiting := p.waiting[pod.GetId()]
+	for _, volume := range slices.Sorted(maps.Keys(waiting)) {
+		log.Printf("sutro: pod %s/%s has ended, and the guarantees of volume %q still waited for "+
+			"container %q", pod.GetNamespace(), pod.GetName(), volume, waiting[volume].Container)
+	}
+	delete(p.waiting, pod.GetId())
 }
 
 // ownRecord returns the record of a cgroup for this sandbox; the policy of an earlier one goes.
@@ -292,12 +333,14 @@ func (p *Plugin) endContainer(ctx context.Context, container *api.Container) {
 
 // StopPodSandbox resets the policy.
 func (p *Plugin) StopPodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	p.logEnd(pod)
 	p.endSandbox(ctx, pod.GetId())
 	return nil
 }
 
 // RemovePodSandbox resets the policy where StopPodSandbox did not.
 func (p *Plugin) RemovePodSandbox(ctx context.Context, pod *api.PodSandbox) error {
+	p.logEnd(pod)
 	p.endSandbox(ctx, pod.GetId())
 	return nil
 }
@@ -354,6 +397,7 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	p.running, p.pending = map[string]map[string]bool{}, map[string]pendingPolicy{}
+	p.waiting = map[string]map[string]Place{}
 	for _, container := range containers {
 		if container.GetState() != api.ContainerState_CONTAINER_STOPPED {
 			p.addContainer(container)

@@ -3,9 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -103,8 +105,8 @@ func TestPolicyOfAPod(t *testing.T) {
 	}
 	first := "Class be; LatencyTarget /dev/dm-0 5ms P99; ReadBandwidthMin /dev/dm-0 200M; Weight 300"
 	b.expect(t, map[string]string{slice: first})
-	log := newContainer(pod, "log", "/srv/log:/var/log")
-	if _, _, err := b.CreateContainer(background, pod, log); err != nil {
+	second := newContainer(pod, "log", "/srv/log:/var/log")
+	if _, _, err := b.CreateContainer(background, pod, second); err != nil {
 		t.Fatal(err)
 	}
 	b.expect(t, map[string]string{slice: strings.Replace(first, "; Weight 300",
@@ -117,6 +119,92 @@ func TestPolicyOfAPod(t *testing.T) {
 	if err := b.RemovePodSandbox(background, pod); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// logged returns the lines that the log has from now on.
+func logged(t *testing.T) func() []string {
+	t.Helper()
+	var text bytes.Buffer
+	flags := log.Flags()
+	log.SetFlags(0)
+	log.SetOutput(&text)
+	t.Cleanup(func() {
+		log.SetOutput(os.Stderr)
+		log.SetFlags(flags)
+	})
+	return func() []string {
+		defer text.Reset()
+		return strings.Split(strings.TrimRight(text.String(), "\n"), "\n")
+	}
+}
+
+// A misspelt container is a guarantee without an effect.
+func TestPathInAContainerThatIsNotThere(t *testing.T) {
+	b := newBench(t)
+	expect := func(lines func() []string, want ...string) {
+		t.Helper()
+		got := lines()
+		if len(got) != len(want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("got %q, want %q", got[i], want[i])
+			}
+		}
+	}
+	const waits = `sutro: pod shop/db: the guarantees of volume "data" wait for container "dbb", which ` +
+		`annotation io.sutro/path.data names; container "db" was created`
+	const ended = `sutro: pod shop/db has ended, and the guarantees of volume "data" still waited for ` +
+		`container "dbb"`
+	annotations := map[string]string{"read-min.data": "200M", "latency.data": "5ms",
+		"path.data": "dbb:/var/lib/db"}
+	lines := logged(t)
+	pod := newPod("one", annotations)
+	for range 2 {
+		if err := b.runs(pod, newContainer(pod, "db", "/srv/log:/var/lib/db")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.expect(t, map[string]string{})
+	expect(lines, waits)
+	_ = b.StopPodSandbox(background, pod)
+	expect(lines, ended)
+	_ = b.RemovePodSandbox(background, pod)
+	expect(lines, "")
+
+	// The container is created later, as after an init container.
+	pod = newPod("two", annotations)
+	init, db := newContainer(pod, "db"), newContainer(pod, "dbb", "/srv/log:/var/lib/db")
+	if err := b.runs(pod, init); err != nil {
+		t.Fatal(err)
+	}
+	expect(lines, waits)
+	_, _ = b.StopContainer(background, pod, init)
+	if _, _, err := b.CreateContainer(background, pod, db); err != nil {
+		t.Fatal(err)
+	}
+	if len(b.daemon.all()) != 1 {
+		t.Error("no policy")
+	}
+	_ = b.StopPodSandbox(background, pod)
+	expect(lines, "")
+
+	// The guarantee of an init container ends with it, and the next container shows that.
+	pod = newPod("three", annotations)
+	init = newContainer(pod, "dbb", "/srv/log:/var/lib/db")
+	if err := b.runs(pod, init); err != nil {
+		t.Fatal(err)
+	}
+	expect(lines, "")
+	_, _ = b.StopContainer(background, pod, init)
+	if _, _, err := b.CreateContainer(background, pod, newContainer(pod, "db")); err != nil {
+		t.Fatal(err)
+	}
+	expect(lines, waits)
+	b.expect(t, map[string]string{})
+	_ = b.StopPodSandbox(background, pod)
+	expect(lines, ended)
 }
 
 func TestPodWithoutAnnotationsNeedsNoDaemon(t *testing.T) {

@@ -85,7 +85,7 @@ def test_admission_covers_all_floors() -> None:
     (rule,) = policy["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["CREATE", "UPDATE"]
     condition = policy["matchConditions"][0]["expression"]
-    expressions = [one["expression"] for one in policy["validations"]]
+    *expressions, place = [one["expression"] for one in policy["validations"]]
     floors = re.findall(r'^\t"([\w-]+)-min": +\{"(\w+)"', read_text("nri/annotation.go"), re.M)
     kinds = re.findall(r'^\t"(\w+)": +\{"([\w-]+)", (\w+)\}', read_text("nri/capacity.go"), re.M)
     assert len(floors) == len(kinds) == len(expressions)
@@ -96,6 +96,13 @@ def test_admission_covers_all_floors() -> None:
         assert f"k.startsWith('io.sutro/{annotation}-min.')" in text
         assert f"r.startsWith('io.sutro/{word}.')" in text
         assert text.count("1000000 * variables.limits") == (unit == "1e6")
+    # A path without a floor is compared, too: its container is one of the pod.
+    assert "k.startsWith('io.sutro/path.')" in condition
+    assert "k.startsWith('io.sutro/path.')" in place and "variables.names" in place
+    names = {one["name"]: one["expression"] for one in policy["variables"]}["names"]
+    assert {"object.spec.containers", "object.spec.initContainers"} <= set(
+        re.findall(r"object\.spec\.\w+", names)
+    )
 
 
 def test_arguments_are_known() -> None:
