@@ -30,6 +30,7 @@ import { sample as shareSample, showUnits } from "./units.js";
  * @property {object[]} usage
  * @property {import("./promises.js").Promised[]} promises
  * @property {object[]} resyncs
+ * @property {object[]} capacities that are declared for devices
  * @property {History} shares of units
  * @property {History} received rates of guarantees
  * @property {{text: string, all: boolean, sort: string}} view
@@ -47,7 +48,7 @@ const HISTORIES = 8;
 /** @type {State} */
 const state = {
     daemon: null, loaded: false, failure: null, topology: new Topology([]), units: [], usage: [],
-    promises: [], resyncs: [], shares: new History(), received: new History(),
+    promises: [], resyncs: [], capacities: [], shares: new History(), received: new History(),
     view: { text: "", all: false, sort: "cgroup" }, drawer: null,
 };
 const bus = new Bus();
@@ -58,9 +59,9 @@ let samples = 0;
 let opener = null;
 
 async function readRarely() {
-    const [daemon, devices, units, resyncs] = await Promise.all(
-        [bus.properties(), bus.devices(), bus.units(), bus.resyncs()]);
-    Object.assign(state, { daemon, units, resyncs, topology: new Topology(devices) });
+    const [daemon, devices, units, resyncs, capacities] = await Promise.all(
+        [bus.properties(), bus.devices(), bus.units(), bus.resyncs(), bus.capacities()]);
+    Object.assign(state, { daemon, units, resyncs, capacities, topology: new Topology(devices) });
 }
 
 async function readOften() {

@@ -11,6 +11,8 @@ const NAME = "org.sutro1";
 const PATH = "/org/sutro1";
 const MANAGER = "org.sutro1.Manager";
 const PROPERTIES = "org.freedesktop.DBus.Properties";
+const SYSTEMD = "org.freedesktop.systemd1";
+const SYSTEMD_PATH = "/org/freedesktop/systemd1";
 
 const NOT_RUNNING = ["ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply"];
 const NOT_PERMITTED = ["AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired"];
@@ -21,7 +23,7 @@ export class Failure extends Error {
     /**
      * @param {string} message
      * @param {string} [hint]
-     * @param {"stopped" | "denied" | ""} [kind]
+     * @param {"stopped" | "denied" | "confirm" | ""} [kind] confirm: the action is done when it is repeated
      */
     constructor(message, hint = "", kind = "") {
         super(message);
@@ -135,6 +137,10 @@ export class Bus {
         return (await this.call("ListPromises"))[0];
     }
 
+    async capacities() {
+        return (await this.call("ListCapacities"))[0];
+    }
+
     async resyncs() {
         return (await this.call("ListResyncs"))[0];
     }
@@ -163,6 +169,38 @@ export class Bus {
     /** @param {string} name @param {[string, string][]} assignments @param {string} lifetime */
     async setPolicy(name, assignments, lifetime) {
         await this.call("SetPolicy", "sa(ss)s", [name, assignments, lifetime]);
+    }
+
+    /**
+     * The state of a unit in systemd: loaded, not-found and others; "" where systemd does not answer.
+     * @param {string} name
+     * @returns {Promise<string>}
+     */
+    async loadState(name) {
+        const client = cockpit.dbus(SYSTEMD, { bus: "system" });
+        try {
+            const [path] = await client.call(SYSTEMD_PATH, `${SYSTEMD}.Manager`, "LoadUnit", [name], { type: "s" });
+            return plain(await client.call(path, PROPERTIES, "Get", [`${SYSTEMD}.Unit`, "LoadState"], { type: "ss" }))[0];
+        } catch {
+            return "";
+        } finally {
+            client.close();
+        }
+    }
+
+    /**
+     * The kind of a file as stat(1) prints it, "" without a file, null where it cannot be looked up.
+     * @param {string} path
+     * @returns {Promise<string | null>}
+     */
+    async fileKind(path) {
+        const words = ["stat", "--dereference", "--format=%F", "--", path];
+        try {
+            const text = await cockpit.spawn(words, { superuser: "try", err: "message", environ: ["LC_ALL=C"] });
+            return text.trim();
+        } catch (error) {
+            return /No such file|Not a directory/.test(error.message ?? "") ? "" : null;
+        }
     }
 
     /** @param {string[]} paths */

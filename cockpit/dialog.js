@@ -11,8 +11,9 @@ import { icon } from "./icons.js";
  * @property {string} title
  * @property {string} action the word on the button
  * @property {import("./dom.js").Child[]} body
- * @property {(form: FormData) => Promise<void>} run its failure stays in the dialog
- * @property {{action: string, run: (form: FormData) => Promise<void>} | null} [other] a second action
+ * @property {(form: FormData) => Promise<string[] | void>} run its failure stays in the dialog, and so do its warnings
+ * @property {string} [again] the word on the button after a failure that is to be confirmed
+ * @property {{action: string, run: (form: FormData) => Promise<string[] | void>} | null} [other] a second action
  */
 
 /** A note with an icon. @param {"failed" | "waiting" | "info"} kind @param {...import("./dom.js").Child} text */
@@ -71,14 +72,28 @@ export class Dialog {
         }
         this.busy(true);
         try {
-            await run(new FormData(this.form));
-            this.element.close();
+            const warnings = await run(new FormData(this.form));
+            if (warnings?.length)
+                this.finish(warnings);
+            else
+                this.element.close();
             this.onDone();
         } catch (error) {
             await this.fail(error, run);
         } finally {
             this.busy(false);
         }
+    }
+
+    /** The action is done: show its warnings until the dialog is closed. @param {string[]} warnings */
+    finish(warnings) {
+        const close = h("button", { type: "button", class: "primary" }, "Close");
+        close.addEventListener("click", () => this.element.close());
+        this.form.replaceChildren(
+            h("h2", { id: "dialog-title" }, this.content.title),
+            h("div", { class: "dialog-body" }, h("div", { role: "alert" }, warnings.map(text => note("waiting", text)))),
+            h("div", { class: "dialog-foot" }, close));
+        close.focus();
     }
 
     busy(yes) {
@@ -88,7 +103,10 @@ export class Dialog {
 
     async fail(error, run) {
         const denied = error.kind === "denied";
-        this.failed.replaceChildren(note("failed", h("strong", {}, error.message), error.hint && h("p", {}, error.hint)));
+        const isQuestion = error.kind === "confirm";
+        this.failed.replaceChildren(note(isQuestion ? "waiting" : "failed", h("strong", {}, error.message),
+                                         error.hint && h("p", {}, error.hint)));
+        this.submit.textContent = isQuestion ? this.content.again : this.content.action;
         if (!denied || !this.superuser.offered())
             return;
         try {

@@ -3,10 +3,10 @@
  * @file The dialogs that set a guarantee or limit, and the weight of a unit.
  */
 
-import { setWeight } from "./bus.js";
+import { Failure, setWeight } from "./bus.js";
 import { field, lifetimeField, note } from "./dialog.js";
 import { h } from "./dom.js";
-import { quoted } from "./format.js";
+import { quoted, value } from "./format.js";
 import { KEYS, owner, typedValue } from "./promises.js";
 import { label } from "./topology.js";
 
@@ -16,6 +16,11 @@ export const CONTROL = {
     persistent: "/etc/sutro/policy.control/",
 };
 const WEIGHT_MOST = 10000;
+/** Types of units that have a cgroup, and the others, as in sutroctl. */
+const WITH_CGROUP = ["service", "scope", "slice", "socket", "mount", "swap"];
+const WITHOUT_CGROUP = ["automount", "device", "path", "target", "timer"];
+/** Kinds of files whose requests are not for the device of their file system. */
+const NO_VOLUMES = ["socket", "fifo", "character special file"];
 
 /** The lifetime of a setting that was made over the bus, "" of another one. @param {string} source */
 export function lifetimeOf(source) {
@@ -79,8 +84,8 @@ export function guaranteeDialog(promise, state, bus, settings = []) {
     const fixedPath = lifetime ? settingPath(promise, settings) : promise?.path;
     const select = h("select", { disabled: fixed }, Object.entries(KEYS).map(
         ([name, { name: text }]) => h("option", { value: name, selected: name === key }, text)));
-    const value = h("input", { type: "text", value: promise && typedValue(promise), autocomplete: "off" });
-    const valueField = field("value", "Value", value, help(key));
+    const input = h("input", { type: "text", value: promise && typedValue(promise), autocomplete: "off" });
+    const valueField = field("value", "Value", input, help(key));
     select.addEventListener("change", () => {
         valueField.querySelector(".help").textContent = help(select.value);
     });
@@ -90,9 +95,11 @@ export function guaranteeDialog(promise, state, bus, settings = []) {
         path: fixedPath ?? String(form.get("path")).trim(),
         lifetime: String(form.get("lifetime")),
     });
+    let confirmed = "";
     return {
         title: fixed ? "Edit guarantee" : "Add guarantee",
         action: fixed ? "Save" : "Add",
+        again: "Add anyway",
         body: [
             field("unit", "Unit", h("input", {
                 type: "text", value: name, list: "unit-names", disabled: fixed, autocomplete: "off",
@@ -116,7 +123,18 @@ export function guaranteeDialog(promise, state, bus, settings = []) {
             const text = String(form.get("value")).trim();
             if (!unit || !path || !text)
                 throw new Error("Unit, device and value are required.");
-            await bus.setPolicy(complete(unit), [[rest.key, `${quoted(path)} ${text}`]], lasts);
+            const subject = complete(unit);
+            let device = promise?.device ?? "";
+            if (!fixed) {
+                device = await deviceOf(path, subject, bus);
+                if (confirmed !== subject && !await exists(subject, bus)) {
+                    confirmed = subject;
+                    throw new Failure(`There is no unit "${subject}".`,
+                                      "The setting takes effect when there is one.", "confirm");
+                }
+            }
+            await bus.setPolicy(subject, [[rest.key, `${quoted(path)} ${text}`]], lasts);
+            return beyond(rest.key, device, await bus.capacities());
         },
         other: lifetime ? {
             action: "Remove",
@@ -132,9 +150,63 @@ function help(key) {
     return `${KEYS[key]?.unit ?? ""}: ${KEYS[key]?.hint ?? ""}`;
 }
 
-/** A unit name as people type it: .service where it has no type. A path of a cgroup stays. @param {string} name */
+/**
+ * A unit name as people type it: .service where it has no type. A path of a cgroup stays.
+ * @param {string} name
+ * @returns {string}
+ */
 export function complete(name) {
-    return name.startsWith("/") || /\.(service|scope|slice|socket|mount|swap)$/.test(name) ? name : `${name}.service`;
+    const type = /\.([a-z]+)$/.exec(name)?.[1] ?? "";
+    if (name.startsWith("/") || WITH_CGROUP.includes(type))
+        return name;
+    if (WITHOUT_CGROUP.includes(type))
+        throw new Failure(`unit "${name}" has no cgroup, so it has no guarantees`,
+                          `Guarantees belong to units of the types ${WITH_CGROUP.join(", ")}.`);
+    return `${name}.service`;
+}
+
+/** False for a unit that systemd has not found. Cgroups by path come and go. */
+async function exists(subject, bus) {
+    return subject.startsWith("/") || await bus.loadState(subject) !== "not-found";
+}
+
+/**
+ * The device of a path, "" of any volume; a path that sutrod cannot follow to a block device is refused. sutrod
+ * looks up no files outside of /dev: there, a path that does not exist has the device of the folder above.
+ */
+async function deviceOf(path, subject, bus) {
+    if (path === "any")
+        return "";
+    const refuse = why => {
+        throw new Failure(`"${path}" is out of reach of sutrod: ${why}`,
+                          "Name a volume or a path on it, see Devices. For one that is mounted later: " +
+                          `sutroctl policy edit ${subject}`);
+    };
+    const { device } = await bus.resolve(path).catch(error => {
+        if (error.kind)
+            throw error;
+        refuse(error.message);
+    });
+    const kind = path.startsWith("/dev/") ? null : await bus.fileKind(path);
+    if (kind === "")
+        refuse("it does not exist.");
+    if (NO_VOLUMES.includes(kind))
+        refuse(`it is a ${kind}, behind which the kernel has no block device.`);
+    return device;
+}
+
+/** Warnings about floors of a key beyond the capacity of a device: with Admission=warn they are set. */
+function beyond(key, device, capacities) {
+    const found = capacities.filter(capacity => capacity.key === key && (!device || capacity.device === device));
+    return found.filter(capacity => capacity.promised > capacity.capacity).map(
+        capacity => `${capacity.path}: ${floors(key)} of ${value(key, capacity.promised)} are promised, more than the ` +
+            `capacity of ${value(key, capacity.capacity)}. Lower a floor, or they may not be kept.`);
+}
+
+/** "read IOPS floors" */
+function floors(key) {
+    const name = KEYS[key].name;
+    return `${name[0].toLowerCase()}${name.slice(1)}s`;
 }
 
 /**

@@ -4,9 +4,9 @@
  */
 
 import { button, h, show, spoken } from "./dom.js";
-import { NONE, size } from "./format.js";
+import { NONE, size, value } from "./format.js";
 import { icon } from "./icons.js";
-import { owner } from "./promises.js";
+import { KEYS, owner } from "./promises.js";
 import { label } from "./topology.js";
 
 const HEADERS = ["Device", "Kind", "Size", "Scheduler", "Used by", ""];
@@ -35,14 +35,17 @@ function table(tops, state) {
 
 function lines(device, top, depth, state) {
     const below = state.topology.slaves(device);
-    return [line(device, top, depth, state),
+    return [...line(device, top, depth, state),
         ...below.flatMap(slave => lines(slave, top, depth + 1, state))];
 }
 
+/** The row of a device, and one for each of its declared capacities. */
 function line(device, top, depth, state) {
     const name = label(device);
     const of = depth ? { "aria-label": `${name}, below ${label(top)}` } : {};
-    return h("tr", { "data-key": `${top.name}\n${device.name}\n${depth}` },
+    const key = `${top.name}\n${device.name}\n${depth}`;
+    const declared = state.capacities.filter(capacity => capacity.device === device.node);
+    const row = h("tr", { "data-key": key, class: declared.length > 0 && "with-note" },
              h("th", { scope: "row", "data-label": "Device", class: `depth-${Math.min(depth, 6)}`, ...of },
                icon(device.leaf ? "disk" : "volume", "subtle"),
                h("span", { class: "path" }, name),
@@ -52,6 +55,24 @@ function line(device, top, depth, state) {
              h("td", { "data-label": "Scheduler" }, scheduler(device)),
              h("td", { "data-label": "Used by", class: "users" }, users(device, state)),
              h("td", { class: "actions" }, depth === 0 && actions(device, state)));
+    return [row, ...declared.map(capacity => capacityLine(capacity, key, name))];
+}
+
+/** The line of a declared capacity; it has the path where that is another name of the device. */
+function capacityLine(capacity, key, name) {
+    const isOver = capacity.promised > capacity.capacity;
+    const text = capacityText(capacity);
+    return h("tr", {
+        "data-key": [key, capacity.path, capacity.key].join("\n"), class: `note ${isOver ? "failed" : "neutral"}`,
+    }, h("td", { colspan: HEADERS.length }, isOver && icon("warning", "waiting"),
+         capacity.path === name ? text : `${capacity.path}: ${text}`));
+}
+
+/** "Read floors: 60.0 MB/s of 150 MB/s promised, 90.0 MB/s left" */
+export function capacityText(/** @type {{key: string, capacity: number, promised: number, left: number}} */ capacity) {
+    const number = amount => amount ? value(capacity.key, amount) : "none";
+    return `${KEYS[capacity.key]?.name ?? capacity.key}s: ${number(capacity.promised)} of ` +
+        `${number(capacity.capacity)} promised, ${number(capacity.left)} left`;
 }
 
 function scheduler(device) {

@@ -83,8 +83,9 @@ class Page:
         return not self.all("dialog[open]")
 
     def edit(self, unit: str, about: str) -> None:
-        """Open the dialog of a guarantee."""
+        """Open the dialog of a guarantee, which reads the settings of the unit first."""
         self.click(f"button[data-action=edit][aria-label^='Edit {about} of {unit}']")
+        self.until(lambda: not self.closed())
 
     def add(self, unit: str, key: str, path: str, value: str) -> None:
         """Fill the dialog of a new guarantee."""

@@ -15,6 +15,7 @@ from tree import TOP
 
 # A row of the bus by the variable that the modules hold it in: the files with its keys.
 ROWS = {
+    "capacity": "bus/capacity.c",
     "device": "bus/devices.c",
     "explanation": "bus/explain.c",
     "leaf": "bus/devices.c bus/usage.c",

@@ -9,12 +9,14 @@ import {
 } from "../../cockpit/editor.js";
 import { read } from "../../cockpit/explain.js";
 import { INFINITY, percent, quoted, rate, size, time, typed, value } from "../../cockpit/format.js";
+import { Dialog } from "../../cockpit/dialog.js";
 import { edit, sample, withoutHistory } from "../../cockpit/guarantees.js";
 import { described, History } from "../../cockpit/history.js";
 import { complete, total } from "../../cockpit/pcp.js";
 import {
     about, identity, received, sentence, stated, typedValue, verdict, worstFirst,
 } from "../../cockpit/promises.js";
+import { capacityText } from "../../cockpit/stacks.js";
 import { label, Topology } from "../../cockpit/topology.js";
 import { rows, shown } from "../../cockpit/usage.js";
 
@@ -168,16 +170,49 @@ test("weights and unit names as they are typed", () => {
     assert.equal(completeUnit("db"), "db.service");
     assert.equal(completeUnit("db.slice"), "db.slice");
     assert.equal(completeUnit("/lxc.payload.web"), "/lxc.payload.web");
+    assert.equal(completeUnit("db.v2"), "db.v2.service");
+    for (const name of ["db.timer", "multi-user.target", "a.path", "sda.device", "x.automount"])
+        assert.throws(() => completeUnit(name),
+                      { message: `unit "${name}" has no cgroup, so it has no guarantees`, hint: /service, scope, slice/ });
 });
 
-/** Elements that keep their attributes only: a test needs no browser. */
+/** Elements without a document: a test needs no browser. */
 class Node {
-    attributes = {};
+    constructor(tag) {
+        this.tag = tag;
+        this.attributes = {};
+        this.children = [];
+        this.listeners = {};
+        this.textContent = "";
+    }
     setAttribute(name, value) {
         this.attributes[name] = value;
     }
-    append() {}
-    addEventListener() {}
+    append(...children) {
+        this.children.push(...children);
+    }
+    replaceChildren(...children) {
+        this.children = children;
+    }
+    addEventListener(name, listener) {
+        this.listeners[name] = listener;
+    }
+    querySelector() {
+        return this;
+    }
+    focus() {}
+    get text() {
+        const parts = this.children.map(child => child instanceof Node ? child.text : String(child));
+        return (this.textContent || "") + parts.join(" ");
+    }
+}
+
+/** A bus on which every path has a device and every unit exists. */
+function quietBus(more) {
+    return {
+        resolve: async () => ({ device: "/dev/dm-0", leaves: [], steps: [] }), fileKind: async () => "directory",
+        loadState: async () => "loaded", capacities: async () => [], ...more,
+    };
 }
 const JOB = {
     ...PROMISE, unit: "", cgroup: "/jobs/7", source: "/run/sutro/policy.control/jobs-7.cgroup.policy:2",
@@ -188,11 +223,11 @@ test("guarantees of a cgroup by its path are changed, removed and explained by t
     globalThis.document = { createElement: () => new Node(), createElementNS: () => new Node() };
     assert.equal(edit(JOB, "id").attributes["aria-label"], "Edit Read floor of /jobs/7 on /srv");
     const calls = [];
-    const bus = {
+    const bus = quietBus({
         policy: async name => (calls.push(["policy", name]), []),
         setPolicy: async (...words) => void calls.push(words),
         explain: async name => (calls.push(["explain", name]), {}),
-    };
+    });
     const state = { units: [], topology: new Topology(DEVICES) };
     const form = new Map([["value", "7M"], ["lifetime", "runtime"], ["unit", "/jobs/8"],
         ["key", "ReadBandwidthMin"], ["path", "/srv"]]);
@@ -216,7 +251,7 @@ test("a guarantee of a setting for any volume is changed and removed there, and 
     const settings = [{ key: "ReadBandwidthMin", value: "any 60M", source },
         { key: "ReadBandwidthMin", value: "/home 20M", source: source.replace(":2", ":3") }];
     const calls = [];
-    const bus = { policy: async () => settings, setPolicy: async (...words) => void calls.push(words) };
+    const bus = quietBus({ policy: async () => settings, setPolicy: async (...words) => void calls.push(words) });
     const state = { units: [], topology: new Topology(DEVICES) };
     const form = new Map([["value", "7M"], ["lifetime", "persistent"]]);
     const dialog = guaranteeDialog({ ...PROMISE, source }, state, bus, settings);
@@ -234,6 +269,117 @@ test("a guarantee of a setting for any volume is changed and removed there, and 
     const file = { ...settings[0], source: "/etc/sutro/policy.d/db.policy:4" };
     await guaranteeDialog({ ...PROMISE, source: file.source }, state, bus, [file]).run(form);
     assert.deepEqual(calls[2], ["db.service", [["ReadBandwidthMin", "/srv 7M"]], "persistent"]);
+});
+
+/** The dialog of a new guarantee, with the calls of SetPolicy, and a way to fill and submit it. */
+function opened(more = {}) {
+    globalThis.Node = Node;
+    const element = Object.assign(new Node("dialog"), { open: true, showModal() {}, close() { this.open = false; } });
+    globalThis.document = {
+        createElement: tag => new Node(tag), createElementNS: (_space, tag) => new Node(tag),
+        getElementById: () => element,
+    };
+    let fields = {};
+    globalThis.FormData = class {
+        get(name) {
+            return fields[name];
+        }
+    };
+    const calls = [];
+    const bus = quietBus({ setPolicy: async (...words) => void calls.push(words), ...more });
+    let done = 0;
+    const dialog = new Dialog({ offered: () => false }, () => void done++);
+    const content = guaranteeDialog(null, { units: [], topology: new Topology(DEVICES) }, bus);
+    dialog.open(content);
+    const submit = async words => {
+        fields = { unit: "db", key: "ReadBandwidthMin", path: "/srv", value: "60M", lifetime: "runtime", ...words };
+        await dialog.send(dialog.content.run);
+    };
+    return { calls, dialog, element, submit, count: () => done };
+}
+const SET = ["db.service", [["ReadBandwidthMin", "/srv 60M"]], "runtime"];
+
+test("a unit without a cgroup is refused", async () => {
+    const { calls, dialog, element, submit } = opened();
+    await submit({ unit: "db.timer" });
+    assert.match(dialog.failed.text, /unit "db.timer" has no cgroup/);
+    assert.ok(element.open);
+    assert.deepEqual(calls, []);
+    await submit({});
+    assert.deepEqual(calls, [SET]);
+    assert.ok(!element.open);
+});
+
+test("a unit that does not exist is set with a second click", async () => {
+    const states = { "db.service": "loaded", "postgres.service": "not-found", "other.service": "not-found" };
+    const { calls, dialog, element, submit } = opened({ loadState: async name => states[name] });
+    await submit({ unit: "postgres" });
+    assert.match(dialog.failed.text, /There is no unit "postgres.service"/);
+    assert.match(dialog.failed.text, /takes effect when there is one/);
+    assert.equal(dialog.submit.textContent, "Add anyway");
+    assert.deepEqual(calls, []);
+    // Another name is another question.
+    await submit({ unit: "other" });
+    assert.match(dialog.failed.text, /"other.service"/);
+    assert.deepEqual(calls, []);
+    await submit({ unit: "other" });
+    assert.equal(calls[0][0], "other.service");
+    assert.ok(!element.open);
+    // Of a cgroup by its path, and where systemd does not answer, nothing is known.
+    for (const unit of ["/jobs/7", "unknown"]) {
+        const again = opened({ loadState: async () => "" });
+        await again.submit({ unit });
+        assert.equal(again.calls.length, 1);
+    }
+});
+
+test("a path out of reach is refused with its reason", async () => {
+    const reason = "/run is not on a block device with a request queue (tmpfs).";
+    const reached = opened({ resolve: async () => Promise.reject(failure({ name: "org.sutro1.Error.NoQueue", message: reason }, "")) });
+    await reached.submit({ path: "/run" });
+    assert.ok(reached.dialog.failed.text.includes(reason));
+    assert.match(reached.dialog.failed.text, /sutroctl policy edit db.service/);
+    assert.deepEqual(reached.calls, []);
+    for (const [kind, text] of [["", /does not exist/], ["socket", /is a socket/], ["fifo", /is a fifo/],
+        ["character special file", /is a character special file/]]) {
+        const { calls, dialog, submit } = opened({ fileKind: async () => kind });
+        await submit({ path: "/srv/dbb" });
+        assert.match(dialog.failed.text, text);
+        assert.deepEqual(calls, []);
+    }
+    // Nodes are looked up by sutrod; "any" is no path; a file that may not be looked up is left to sutrod.
+    for (const [path, kind] of [["/dev/vg/db", ""], ["any", ""], ["/srv/closed", null]]) {
+        const { calls, submit } = opened({ fileKind: async () => kind });
+        await submit({ path });
+        assert.equal(calls.length, 1);
+    }
+    const stopped = opened({ resolve: async () => Promise.reject(failure({ problem: "disconnected" }, "")) });
+    await stopped.submit({});
+    assert.match(stopped.dialog.failed.text, /sutrod is not running/);
+    assert.doesNotMatch(stopped.dialog.failed.text, /out of reach/);
+});
+
+const CAPACITY = { path: "/dev/vg/db", device: "/dev/dm-0", key: "ReadBandwidthMin", capacity: 150e6, promised: 170e6, left: 0 };
+
+test("floors beyond the capacity are set, and the dialog shows that", async () => {
+    const { calls, dialog, element, submit, count } = opened({ capacities: async () => [
+        CAPACITY, { ...CAPACITY, key: "WriteBandwidthMin" }, { ...CAPACITY, path: "/home", device: "/dev/dm-1" }, { ...CAPACITY, path: "/srv", promised: 150e6 }] });
+    await submit({});
+    assert.deepEqual(calls, [SET]);
+    assert.equal(count(), 1);
+    assert.ok(element.open);
+    const text = dialog.form.text;
+    assert.match(text, /\/dev\/vg\/db: read floors of 170 MB\/s are promised, more than the capacity of 150 MB\/s/);
+    assert.equal(text.match(/are promised/g).length, 1);
+    assert.match(text, /Close/);
+});
+
+test("capacities of a device", () => {
+    assert.equal(capacityText({ ...CAPACITY, promised: 60e6, left: 90e6 }),
+                 "Read floors: 60.0 MB/s of 150 MB/s promised, 90.0 MB/s left");
+    assert.equal(capacityText({ ...CAPACITY, promised: 0, left: 150e6 }),
+                 "Read floors: none of 150 MB/s promised, 150 MB/s left");
+    assert.equal(capacityText(CAPACITY), "Read floors: 170 MB/s of 150 MB/s promised, none left");
 });
 
 test("lines have gaps, a length and an end", () => {

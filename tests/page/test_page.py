@@ -64,8 +64,10 @@ def test_axe_finds_nothing_serious(page: Page, size: tuple[int, int], dark: bool
     assert found + axe(page) == []
 
 
-def axe(page: Page) -> list[str]:
+def axe(page: Page, *, load: bool = False) -> list[str]:
     """The serious findings on the page as it is, a line each."""
+    if load:
+        page.driver.execute_script(AXE.read_text())
     script = "const done = arguments[0]; axe.run().then(found => done(found.violations))"
     return [
         f"{violation['id']}: {node['target']} {node['failureSummary']}"
@@ -170,6 +172,49 @@ def test_guarantee_is_added_changed_and_removed(page: Page) -> None:
     page.edit("backup.service", "Write floor")
     page.click("#dialog button.danger")
     page.until(lambda: page.closed() and not page.row("guarantees", *row))
+    assert page.complaints() == []
+
+
+def test_capacity_is_shown_and_exceeded(page: Page) -> None:
+    """With Admission=warn the floor is set, and the dialog stays open with a warning."""
+    text = "[Capacity]\nDevice=/dev/vg0/db read=150M write=20M\n"
+    page.sutrod.machine.write("/etc/sutro/sutrod.conf.d/50-capacity.conf", text)
+    page.sutrod.call("Reload")
+    page.open()
+    promised = "Read floors: 140 MB/s of 150 MB/s promised, 10.0 MB/s left"
+    page.until(lambda: promised in page.text("#stacks"))
+    assert "Write floors: 1.00 MB/s of 20.0 MB/s promised, 19.0 MB/s left" in page.text("#stacks")
+    page.add("backup", "ReadBandwidthMin", DB, "20M")
+    warning = f"{DB}: read floors of 160 MB/s are promised, more than the capacity of 150 MB/s"
+    page.until(lambda: warning in page.text("#dialog [role=alert]"))
+    assert axe(page, load=True) == []
+    page.click("#dialog button.primary")
+    page.until(page.closed)
+    page.until(lambda: page.row("guarantees", "backup.service", "Read floor", DB))
+    page.until(lambda: "160 MB/s of 150 MB/s promised, none left" in page.text("#stacks"))
+    assert page.complaints() == []
+
+
+def test_mistakes_in_a_new_guarantee_are_shown(page: Page) -> None:
+    """Nothing is set for a unit without a cgroup, and for a path out of reach."""
+    page.open()
+    page.add("db.timer", "WriteBandwidthMin", "/dev/vg0/log", "2M")
+    page.until(lambda: 'unit "db.timer" has no cgroup' in page.text("#dialog [role=alert]"))
+    page.fill("unit", "bakup")
+    page.fill("path", "/proc")
+    page.submit()
+    page.until(lambda: '"/proc" is out of reach of sutrod' in page.text("#dialog [role=alert]"))
+    page.fill("path", "/srv/no-such-folder")
+    page.submit()
+    page.until(lambda: "it does not exist" in page.text("#dialog [role=alert]"))
+    page.fill("path", "/dev/vg0/log")
+    page.submit()
+    page.until(lambda: 'There is no unit "bakup.service"' in page.text("#dialog [role=alert]"))
+    assert "bakup" not in str(page.sutrod.call("ListPromises"))
+    page.submit()
+    page.until(page.closed)
+    policy = page.sutrod.call("GetPolicy", "bakup.service")
+    assert [str(one["value"]) for one in policy] == ["/dev/vg0/log 2M"]
     assert page.complaints() == []
 
 
