@@ -14,7 +14,8 @@ def replace(file: str | Path, text: bytes) -> None:
     """Replace a file as a whole, or create it; SutroError if that fails.
 
     A link is followed. A file keeps its mode and owner, a new one has mode 0644. A FIFO and a
-    character device, such as /dev/stdout, are written to.
+    character device, such as /dev/stdout, are written to. After a power cut there is the old file
+    or the new one, and after the return of this function the new one.
     """
     try:
         _replace(file, text)
@@ -37,14 +38,26 @@ def _replace(file: str | Path, text: bytes) -> None:
     target = os.path.realpath(file)
     # Without a suffix that readers of the folder look for.
     descriptor, new = tempfile.mkstemp(prefix=".sutro-", dir=os.path.dirname(target))
-    os.close(descriptor)
     try:
-        Path(new).write_bytes(text)
-        if before:
-            with contextlib.suppress(PermissionError):
-                os.chown(new, before.st_uid, before.st_gid)
-        os.chmod(new, stat.S_IMODE(before.st_mode) if before else 0o644)
+        with open(descriptor, "wb") as output:
+            output.write(text)
+            if before:
+                with contextlib.suppress(PermissionError):
+                    os.chown(descriptor, before.st_uid, before.st_gid)
+            os.chmod(descriptor, stat.S_IMODE(before.st_mode) if before else 0o644)
+            output.flush()
+            os.fsync(descriptor)
         os.rename(new, target)
     except OSError:
         os.unlink(new)
         raise
+    _sync_folder(os.path.dirname(target))
+
+
+def _sync_folder(folder: str) -> None:
+    """Return when the names in a folder are at the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

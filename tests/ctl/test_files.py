@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Files that the tools replace: links, modes, devices, and failures."""
+"""Files that the tools replace: links, modes, devices, failures, and power cuts."""
 
+import errno
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 from conftest import sutroctl
@@ -76,6 +78,48 @@ def test_failures(tmp_path, name, expected):
         replace(tmp_path / name, b"new")
     assert caught.value.message == f"{tmp_path / name}: {expected}"
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_power_cut_leaves_the_old_file_or_the_new_one(tmp_path, monkeypatch, is_there):
+    """The new file is at the disk before it has the name, and the name before replace() returns."""
+    file, calls = tmp_path / "a", []
+    if is_there:
+        file.write_text("old")
+    fsync, rename = os.fsync, os.rename
+
+    def noted_fsync(descriptor):
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        calls.append(("fsync", path, path.is_file() and path.read_text()))
+        fsync(descriptor)
+
+    def noted_rename(source, target):
+        calls.append(("rename", Path(source), Path(target)))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(os, "rename", noted_rename)
+    replace(file, b"new")
+    new = calls[0][1]
+    assert calls == [
+        ("fsync", new, "new"),
+        ("rename", new, file),
+        ("fsync", tmp_path, False),
+    ]
+
+
+def test_a_failure_of_the_disk_keeps_the_old_file(tmp_path, monkeypatch):
+    file = tmp_path / "a"
+    file.write_text("old")
+
+    def failing(_descriptor):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(SutroError, match=f"^{file}: Input/output error$"):
+        replace(file, b"new")
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_the_longest_name(tmp_path):

@@ -10,7 +10,6 @@ import io
 import os
 import signal
 import stat
-from pathlib import Path
 
 import pytest
 from conftest import NOWHERE, running, sutroctl
@@ -203,12 +202,11 @@ def test_a_file_is_whole_or_as_before(tools, machine, monkeypatch):
     """A write that fails leaves the capacity of before."""
     before = measure._keep("/srv", {"read": 5}).read_text()
 
-    def full(path, text):
-        os.truncate(os.open(path, os.O_WRONLY | os.O_CREAT), 0)
+    def full(descriptor):
+        os.truncate(descriptor, 0)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    for name in ("write_bytes", "write_text"):
-        monkeypatch.setattr(Path, name, full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SutroError, match="No space left"):
         measure._keep("/srv", {"read": 6})
     (file,) = machine.at("/etc/sutro/sutrod.conf.d").iterdir()

@@ -184,11 +184,10 @@ def test_a_file_that_cannot_be_written(monkeypatch, tmp_path, capsys):
 def test_a_record_is_whole_or_not_there(sutrod, tmp_path, monkeypatch):
     """The prolog fails on a full file system, and leaves no empty record."""
 
-    def full(path, text):
+    def full(_descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    for name in ("write_bytes", "write_text"):
-        monkeypatch.setattr(Path, name, full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SutroError, match="n1:7: No space left"):
         asyncio.run(slurm.prolog(JOB, EXTRA, tmp_path / "records"))
     assert list((tmp_path / "records").iterdir()) == [] == in_force(sutrod)
