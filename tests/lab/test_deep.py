@@ -5,7 +5,7 @@ stress test."""
 import copy
 
 import pytest
-from uml.robustness import CHANGES
+from uml.robustness import CHANGES, STARVED
 
 from lab.deep import KCSAN, LOCKDEP, ONLINE, judged_log, judged_result
 from lab.races import races
@@ -94,7 +94,7 @@ def test_kernel_without_kcsan_fails(line: str) -> None:
 
 GOOD = {
     "done": dict.fromkeys(CHANGES, 3), "refused": {}, "left": {"in_flight": 0, "dying": 0},
-    "queues": [1, 2],
+    "failed": dict.fromkeys(STARVED, 5), "queues": [1, 2],
     "truth": {"d0": "total time_ns=5 rbytes=4096 wbytes=0 rios=1 wios=0 meta_rbytes=0\n"},
     "files": {
         KCSAN: "enabled: 1\nused_watchpoints: 1\nsetup_watchpoints: 50000\ndata_races: 3\n",
@@ -107,7 +107,7 @@ GOOD = {
 def test_good_end_passes() -> None:
     results = judged_result(GOOD)
     assert not results.failed
-    assert len(results.passed) == 8
+    assert len(results.passed) == 9
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,7 @@ def test_good_end_passes() -> None:
     [
         (("left", "in_flight"), 1, "deep.stress.in_flight"),
         (("done", "pull"), 0, "deep.stress.undone"),
+        (("failed", "starve_dispatch"), 0, "deep.stress.unfailed"),
         (("queues",), [2], "deep.stress.one_number"),
         (("files", KCSAN), "enabled: 1\nsetup_watchpoints: 12\n", "deep.kcsan.watched"),
         (("files", KCSAN), "", "deep.kcsan.watched"),

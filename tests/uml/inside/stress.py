@@ -3,9 +3,10 @@
 
 Disks, one of them below device-mapper, are read and written by fio, directly and through the page
 cache, with all I/O priorities, in cgroups that come and go. Meanwhile elevators are switched,
-weights, classes, knobs, nr_requests, block sizes and numbers of hardware queues change, an elevator
-that starts finds no memory, dm is suspended and resumed, bios fail on their way to a disk, and
-disks give requests back, fail or lose some, and are pulled and put back.
+weights, classes, reserves, latency targets, knobs, nr_requests, block sizes and numbers of hardware
+queues change, dm is suspended and resumed, bios fail on their way to a disk, and disks give
+requests back, fail or lose some, and are pulled and put back. There is no memory for an elevator
+that starts, for a new cgroup, or for dispatch and completion, which cannot wait for it.
 The kernel checks itself: failures are in its log. In the end everything is removed, and the objects
 that are left are counted.
 
@@ -18,8 +19,8 @@ in virtual time has not:
     files    files of the kernel that are read in the end
     leaks    false: the kernel has no kmemleak
 
-result.json: how often each change was done, and refused; the counts of each disk; the objects that
-are left of it; the files.
+result.json: how often each change was done, and refused; how many allocations failed in each change
+of STARVED; the counts of each disk; the objects that are left of it; the files.
 """
 
 import contextlib
@@ -69,18 +70,30 @@ MAX_GROUPS = 8
 # Of a machine whose time is virtual.
 CLOCK = MNT / "fio-clock.so"
 KMEMLEAK = Path("/sys/kernel/debug/kmemleak")
-# Faults of the kernel, in percent. Allocations of pages, and from one cache, fail for tasks that
-# state so in MAKE_IT_FAIL; bios fail on disks with make-it-fail, and completions of requests are
-# lost on disks with io-timeout-fail.
+# Faults of the kernel, in percent. Allocations of objects fail during a change of STARVED, those
+# of pages for tasks that state so in MAKE_IT_FAIL; bios fail on disks with make-it-fail, and
+# completions of requests are lost on disks with io-timeout-fail.
 FAULTS = {
-    "failslab": {"task-filter": "Y", "cache-filter": "Y", "ignore-gfp-wait": "N",
-                 "probability": 30},
+    "failslab": {"probability": 0},
     "fail_page_alloc": {"task-filter": "Y", "ignore-gfp-wait": "N", "min-order": 0,
                         "probability": 10},
     "fail_make_request": {"probability": 2},
     "fail_io_timeout": {"probability": 2},
 }  # fmt: skip
+# Settings of failslab during a change, and percentages of which one is drawn. With cache-filter,
+# only allocations from CACHE fail; with task-filter, only those of this task; with ignore-gfp-wait,
+# only those that must not sleep.
+STARVED = {
+    "starve": ({"task-filter": "Y", "cache-filter": "Y", "ignore-gfp-wait": "N"}, (30,)),
+    "starve_all": ({"task-filter": "Y", "cache-filter": "N", "ignore-gfp-wait": "N"}, (3, 10)),
+    "starve_mkdir": ({"task-filter": "Y", "cache-filter": "N", "ignore-gfp-wait": "N"}, (1, 3, 10)),
+    "starve_dispatch": ({"task-filter": "N", "cache-filter": "N", "ignore-gfp-wait": "Y"},
+                        (5, 20, 60)),
+}  # fmt: skip
+# Failures that are left to failslab before a change: so many that they do not run out.
+TIMES = 1000000
 DEBUG = Path("/sys/kernel/debug")
+FAILSLAB = DEBUG / "failslab"
 CACHE = Path("/sys/kernel/slab/sutro_blkg/failslab")
 MAKE_IT_FAIL = Path("/proc/self/make-it-fail")
 # Five minutes, in which any request is done that is going to be: a disk that loses every 50th does
@@ -108,6 +121,8 @@ class Stress:
         self.random = random.Random(seed)
         self.done: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        # Allocations, by change.
+        self.failed: Counter[str] = Counter()
         self.groups: dict[str, subprocess.Popen] = {}
         # Those that wait for requests, which may be long: of weight 1, in a class below another.
         self.killed: dict[str, subprocess.Popen] = {}
@@ -215,18 +230,61 @@ class Stress:
     def switch(self) -> None:
         self.write(self.queue() / "scheduler", self.random.choice(SCHEDULERS))
 
+    @contextlib.contextmanager
+    def starved(self, change: str) -> Iterator[None]:
+        """Allocations fail as STARVED states for a change; the failed ones are counted."""
+        settings, percent = STARVED[change]
+        for key, value in (settings | {"times": TIMES}).items():
+            (FAILSLAB / key).write_text(f"{value}\n")
+        # To open a file takes memory.
+        of_task = os.open(MAKE_IT_FAIL, os.O_WRONLY)
+        times = os.open(FAILSLAB / "times", os.O_RDONLY)
+        probability = os.open(FAILSLAB / "probability", os.O_WRONLY)
+        try:
+            os.write(probability, b"%d\n" % self.random.choice(percent))
+            if settings["task-filter"] == "Y":
+                os.write(of_task, b"1\n")
+            yield
+        finally:
+            os.write(of_task, b"0\n")
+            os.write(probability, b"0\n")
+            self.failed[change] += TIMES - int(os.read(times, 20))
+            for file in (of_task, times, probability):
+                os.close(file)
+
     def starve(self) -> None:
-        """Switch to sutro while there may be no memory for it or for one of the cgroups."""
+        """Switch to sutro while there may be no memory for one of the cgroups."""
         scheduler = self.queue() / "scheduler"
         self.write(scheduler, "none")
-        # To open the file takes memory.
-        file = os.open(MAKE_IT_FAIL, os.O_WRONLY)
-        try:
-            os.write(file, b"1\n")
+        with self.starved("starve"):
             self.write(scheduler, "sutro")
-        finally:
-            os.write(file, b"0\n")
-            os.close(file)
+
+    def starve_all(self) -> None:
+        """Switch to sutro while there may be no memory for anything."""
+        scheduler = self.queue() / "scheduler"
+        self.write(scheduler, "none")
+        with self.starved("starve_all"):
+            self.write(scheduler, "sutro")
+
+    def starve_mkdir(self) -> None:
+        """Make a cgroup and one below it, then delegate, while there may be no memory for them."""
+        self.made += 1
+        folders = CGROUPS / f"s{self.made}", CGROUPS / f"s{self.made}/s"
+        with self.starved("starve_mkdir"):
+            try:
+                for folder in folders:
+                    os.mkdir(folder)
+                    self.write(folder / "cgroup.subtree_control", CONTROLLERS)
+            except OSError as error:
+                self.refused[f"mkdir: {error.strerror}"] += 1
+        for folder in reversed(folders):
+            with contextlib.suppress(FileNotFoundError):
+                folder.rmdir()
+
+    def starve_dispatch(self) -> None:
+        """For a while there may be no memory for dispatch and completion, which must not sleep."""
+        with self.starved("starve_dispatch"):
+            time.sleep(self.random.choice((0.01, 0.1, 0.3)))
 
     def weight(self) -> None:
         value = str(self.random.choice((1, 10, 100, 333, 10000, 0, 10001, "default")))
@@ -237,6 +295,18 @@ class Stress:
         where = self.random.choice(("", f"{self.devno()} "))
         value = self.random.choice(("rt", "be", "idle", "default", "best"))
         self.write(self.group() / "io.sutro.class", where + value)
+
+    def reserve(self) -> None:
+        """Reserved time for a cgroup that may be busy, or none any more."""
+        value = str(self.random.choice((0, 0, 1, 250, 600, 1000, 1001, "default")))
+        where = self.random.choice(("", f"{self.devno()} "))
+        self.write(self.group() / "io.sutro.reserve", where + value)
+
+    def latency(self) -> None:
+        """A latency target: one that is met, one that no disk meets, or none."""
+        value = str(self.random.choice((0, "max", 1, 2000, 20000, 10000000, 10000001, "default")))
+        where = self.random.choice(("", f"{self.devno()} "))
+        self.write(self.group() / "io.sutro.latency", where + value)
 
     def knob(self) -> None:
         folder = self.queue() / "iosched"
@@ -331,9 +401,11 @@ class Stress:
         """The changes that may happen, and how often: most of them often, pulling disks seldom."""
         return {
             self.make_group: 6, self.kill_group: 4, self.switch: 3, self.weight: 6,
-            self.set_class: 3, self.knob: 4, self.slots: 2, self.read_stat: 2, self.pull: 1,
-            self.give_back: 2, self.fail: 2, self.lose: 2, self.block_size: 2, self.suspend: 2,
-            self.hw_queues: 2, self.starve: 2, self.fail_bios: 2, self.time_out: 2,
+            self.set_class: 3, self.reserve: 4, self.latency: 4, self.knob: 4, self.slots: 2,
+            self.read_stat: 2, self.pull: 1, self.give_back: 2, self.fail: 2, self.lose: 2,
+            self.block_size: 2, self.suspend: 2, self.hw_queues: 2, self.starve: 2,
+            self.starve_all: 2, self.starve_mkdir: 2, self.starve_dispatch: 4, self.fail_bios: 2,
+            self.time_out: 2,
         }  # fmt: skip
 
     def run(self, seconds: float, changes: int = 0) -> None:
@@ -363,7 +435,10 @@ class Hand(Stress):
         return self.random.choice(found or [CGROUPS])
 
     def actions(self) -> dict[Callable[[], None], int]:
-        return {self.weight: 3, self.set_class: 2, self.knob: 2, self.read_stat: 4, self.switch: 1}
+        return {
+            self.weight: 3, self.set_class: 2, self.reserve: 2, self.latency: 2, self.knob: 2,
+            self.read_stat: 4, self.switch: 1,
+        }  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -477,7 +552,8 @@ def main() -> None:
     (NULLB / QUEUED).rmdir()
     left["dying"] = settled(dying, before) - before
     result = {
-        "done": stress.done, "refused": stress.refused, "truth": served, "left": left,
+        "done": stress.done, "refused": stress.refused, "failed": stress.failed,
+        "truth": served, "left": left,
         "queues": sorted(stress.queues),
         "files": {name: Path(name).read_text() for name in todo.get("files", ())},
     }  # fmt: skip
