@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Paths of tests on the command line, as a guest has them."""
+"""Stages and paths of tests on the command line."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import selection
+from lab import selection, stages
 from lab.progress import LabError
 
 SOURCE = Path(selection.__file__).parents[2]
@@ -61,3 +61,18 @@ def test_a_wrong_path_ends_the_lab_before_it_prepares_anything(tmp_path: Path) -
     # Each step of the preparation would be a line before it.
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"lab: tests/vm/test_flaws.py: no such file in {SOURCE};")
+
+
+def test_an_unknown_stage_is_an_error_that_names_all_stages(tmp_path: Path) -> None:
+    words = ["--cache", str(tmp_path), "test", "--stage", "guest", "gest"]
+    done = subprocess.run(
+        [sys.executable, SOURCE / "lab", *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    *_, line = done.stderr.splitlines()
+    head, _, listed = line.partition(" (choose from ")
+    assert head.endswith("argument --stage: invalid choice: 'gest'")
+    names = [one.name for one in stages.stages(SOURCE)]
+    # Python 3.12 and later do not quote them.
+    assert listed.removesuffix(")").replace("'", "").split(", ") == names
+    assert not list(tmp_path.iterdir())
