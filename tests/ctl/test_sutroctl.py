@@ -4,7 +4,6 @@
 import os
 import re
 import subprocess
-import time
 
 import pytest
 from conftest import CONF, HERE, POLICIES, sutroctl
@@ -148,12 +147,13 @@ def test_resyncs(resyncing):
     ],
 )
 def test_weight_of_the_slice_of_resyncs(machine, resyncing, words, path, stronger):
-    """ResyncWeight= is stronger than IOWeight=, so the answer comes at once, and names it."""
+    """ResyncWeight= is stronger than IOWeight=: the answer names it, and is no failure.
+
+    To wait for the weight of IOWeight= would be a failure after SETTLE_TIMEOUT_S.
+    """
     machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nResyncWeight=40\nResyncWeight=/dev/md0 30\n")
     resyncing.call("Reload")
-    began = time.monotonic()
     data = sutroctl("set", "resync.slice", *words, "--json").json()
-    assert time.monotonic() - began < 8
     assert (data["weight"], data["path"]) == (50, path)
     source = "ResyncWeight= in sutrod.conf"
     assert data["note"] == f"a policy has {stronger}, which is stronger: {source}"
