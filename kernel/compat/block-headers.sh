@@ -20,11 +20,13 @@
 # is not /lib/modules/KERNEL_VERSION/build.  The tarball is taken from
 # $SUTRO_SOURCES, /usr/src unless set.
 #
-# DKMS calls this by pre-build.sh.  Exit status 77 means that this kernel cannot have
-# the module with what is installed: DKMS then skips it, and the installation of a
-# kernel goes on.  The last line on standard error is the reason, and what to do.
+# DKMS calls this by pre-build.sh.  kernel-source.sh explains the exit status.
 
 set -euo pipefail
+
+here=$(dirname "$(readlink -f "$0")")
+# shellcheck source=kernel/compat/kernel-source.sh
+. "$here/kernel-source.sh"
 
 readonly HEADERS=(
 	elevator.h blk.h blk-crypto-internal.h blk-mq.h blk-stat.h
@@ -41,16 +43,6 @@ readonly STRUCTS=(
 	blkg_conf_ctx blkg_iostat_set blkg_rwstat
 )
 
-fail() {
-	echo "block-headers: $*" >&2
-	exit 1
-}
-
-skip() {
-	echo "block-headers: $*" >&2
-	exit 77
-}
-
 # have_all DIR: does DIR hold every header?
 have_all() {
 	local header
@@ -59,9 +51,9 @@ have_all() {
 	done
 }
 
-# find_headers: fills $found from the best source there is, and says which.
+# find_headers: fills $found from the best source there is, and sets $origin.
 find_headers() {
-	local dir tarball tried=()
+	local dir
 
 	for dir in "$build" "$source"; do
 		if have_all "$dir/block"; then
@@ -71,21 +63,10 @@ find_headers() {
 		fi
 	done
 
-	for tarball in "$sources/linux-source-$series.tar."{xz,zst,bz2,gz}; do
-		tried+=("$tarball")
-		[[ -f $tarball ]] || continue
-		# The headers lie early in the tarball: --occurrence lets tar
-		# stop after the last of them instead of reading to the end.
-		tar -xaf "$tarball" -C "$found" --strip-components=2 --occurrence=1 \
-			"${HEADERS[@]/#/linux-source-$series/block/}" ||
-			skip "$tarball does not hold block/*.h of Linux $series:" \
-				"reinstall the package linux-source-$series"
-		origin=$tarball
-		return
-	done
-
-	skip "no block/*.h for kernel $kver: neither in $build/block nor in" \
-		"$source/block nor in ${tried[0]}; $install, $again"
+	# The headers lie early in the tarball: --occurrence lets tar stop after
+	# the last of them instead of reading to the end.
+	take_from_tarball 'block/*.h' block --strip-components=2 --occurrence=1 \
+		"${HEADERS[@]/#/linux-source-$series/block/}"
 }
 
 # btf_file: the file that has the kernel's own BTF, or nothing.
@@ -113,9 +94,9 @@ prototypes() {
 		sed -nE "s/^([^(]*\W)($names)\(/\1(\2)(/p"
 }
 
-# compile_probe BTF: a kernel object whose debug information holds STRUCTS as
+# compile_structs BTF: a kernel object whose debug information holds STRUCTS as
 # the found headers define them, and that compiles only if the functions agree.
-compile_probe() {
+compile_structs() {
 	local name
 
 	{
@@ -130,36 +111,22 @@ compile_probe() {
 		done
 		prototypes "$1" | tee "$work/prototypes"
 	} >"$work/probe.c"
-	echo "obj-m := probe.o" >"$work/Kbuild"
 	grep -q '(elv_register)(' "$work/prototypes" ||
 		skip "the BTF in $1 has no function elv_register: is it the kernel's?"
 
-	# Only the object: there is nothing to link, and modpost would ask for
-	# a license.
-	if ! make -C "$build" "M=$work" "KCFLAGS=-g -I$found" probe.o \
-		>"$work/probe.log" 2>&1; then
-		cat "$work/probe.log" >&2
-		name=$(sed -nE "s/.*conflicting types for [^a-z_]*(\w+).*/\1/p" \
-			"$work/probe.log" | head -n 1)
-		[[ -z $name ]] ||
-			skip "$name() of $origin differs from the one kernel $kver was" \
-				"built with; $remedy"
-		skip "the block/*.h of $origin do not compile with the headers" \
-			"of kernel $kver; $remedy"
-	fi
-	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o" ||
-		skip "pahole finds no types in what $build made of the headers of" \
-			"$origin: are pahole and gcc those of this distribution?"
-}
-
-# layout FILE STRUCT: the structure as pahole prints it, or nothing.
-layout() {
-	pahole -F btf -C "$2" "$1" 2>/dev/null || true
+	compile_probe "$found" && return
+	name=$(sed -nE "s/.*conflicting types for [^a-z_]*(\w+).*/\1/p" \
+		"$work/probe.log" | head -n 1)
+	[[ -z $name ]] ||
+		skip "$name() of $origin differs from the one kernel $kver was" \
+			"built with; $remedy"
+	skip "the block/*.h of $origin do not compile with the headers" \
+		"of kernel $kver; $remedy"
 }
 
 # verify: does the kernel lay out every structure as the headers say?
 verify() {
-	local btf name ours theirs
+	local btf name
 
 	btf=$(btf_file)
 	if [[ -z $btf ]]; then
@@ -170,57 +137,18 @@ verify() {
 			"$kver: it has no BTF ($build/vmlinux); install its" \
 			"linux-headers package"
 	fi
-	command -v pahole >/dev/null ||
-		skip "pahole is missing: install the package pahole (dwarves)"
-
-	compile_probe "$btf"
+	need_pahole
+	compile_structs "$btf"
 	for name in "${STRUCTS[@]}"; do
-		ours=$(layout "$work/probe.btf" "$name")
-		theirs=$(layout "$btf" "$name")
-		[[ -n $ours ]] ||
-			skip "pahole found no struct $name in the probe of $origin"
-		[[ -n $theirs ]] ||
-			skip "kernel $kver has no struct $name (looked in $btf):" \
-				"this version of Sutro does not support it"
-		[[ $ours == "$theirs" ]] && continue
-
-		diff -u --label "$btf" --label "$origin" \
-			<(echo "$theirs") <(echo "$ours") >&2 || true
-		skip "struct $name of $origin differs from the one kernel $kver was" \
-			"built with; $remedy"
+		prove_struct "$name" "$btf" "kernel $kver"
 	done
 	proof=", ${#STRUCTS[@]} structures and $(wc -l <"$work/prototypes")"
 	proof+=" functions equal to those in $btf"
 }
 
-[[ $# -eq 2 || $# -eq 3 ]] ||
-	fail "usage: ${0##*/} KERNEL_VERSION OUTDIR [BUILD_TREE]"
-
-kver=$1
-outdir=$2
-build=${3:-/lib/modules/$kver/build}
-source=/lib/modules/$kver/source
-sources=${SUTRO_SOURCES:-/usr/src}
-here=$(dirname "$(readlink -f "$0")")
-series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
-install="install the package linux-source-$series"
-again="then run: dkms autoinstall --kernelver $kver"
-remedy="$install of the same version as the kernel, $again"
+arguments "$here" supports "$@"
 origin=
 proof=
-
-[[ -n $series ]] || fail "'$kver' is not a kernel version"
-[[ -d $here/$series ]] ||
-	skip "kernel $kver is not supported: this version of Sutro supports Linux" \
-		"$(cd "$here" && echo [0-9]*.*)"
-[[ -f $build/Makefile ]] ||
-	skip "no headers of kernel $kver in $build: install the package" \
-		"linux-headers-$kver"
-
-work=$(mktemp -d)
-trap 'rm -rf -- "$work"' EXIT
-found=$work/block
-mkdir "$found"
 
 find_headers
 verify

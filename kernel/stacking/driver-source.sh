@@ -24,11 +24,13 @@
 # the others stay as they are.  The tarball is taken from $SUTRO_SOURCES, /usr/src
 # unless set.
 #
-# DKMS calls this as PRE_BUILD.  Exit status 77 means that this kernel cannot have
-# the drivers with what is installed: DKMS then skips it, and the installation of a
-# kernel goes on.  The last line on standard error is the reason, and what to do.
+# DKMS calls this by pre-build.sh.  ../compat/kernel-source.sh explains the exit status.
 
 set -euo pipefail
+
+here=$(dirname "$(dirname "$(readlink -f "$0")")")
+# shellcheck source=kernel/compat/kernel-source.sh
+. "$here/compat/kernel-source.sh"
 
 # What dkms.conf installs, as targets of drivers/md/Makefile.
 readonly MODULES=(
@@ -44,16 +46,6 @@ readonly PROOFS=(
 	"raid456 md.h raid5.h:r5conf stripe_head stripe_head_state r5worker_group"
 	"raid1 md.h raid1.h:r1conf r1bio raid1_info"
 )
-
-fail() {
-	echo "driver-source: $*" >&2
-	exit 1
-}
-
-skip() {
-	echo "driver-source: $*" >&2
-	exit 77
-}
 
 # patches: the files in patches/X.Y that change these drivers; the others are
 # for who builds a kernel.
@@ -71,9 +63,9 @@ public_headers() {
 	patches | xargs -r sed -nE 's#^--- a/(include/\S+).*#\1#p' | sort -u
 }
 
-# find_source: fills $found from the best source there is, and says which.
+# find_source: fills $found from the best source there is, and sets $origin.
 find_source() {
-	local dir tarball files tried=()
+	local dir files
 
 	mapfile -t files < <(public_headers)
 	for dir in "$build" "$source"; do
@@ -84,21 +76,10 @@ find_source() {
 		fi
 	done
 
-	for tarball in "$sources/linux-source-$series.tar."{xz,zst,bz2,gz}; do
-		tried+=("$tarball")
-		[[ -f $tarball ]] || continue
-		tar -xaf "$tarball" -C "$found" --strip-components=1 \
-			"linux-source-$series/Makefile" "linux-source-$series/drivers/md" \
-			"${files[@]/#/linux-source-$series/}" ||
-			skip "$tarball does not hold drivers/md of Linux $series:" \
-				"reinstall the package linux-source-$series"
-		origin=$tarball
-		same_version
-		return
-	done
-
-	skip "no drivers/md for kernel $kver: neither in $build/drivers nor in" \
-		"$source/drivers nor in ${tried[0]}; $install, $again"
+	take_from_tarball drivers/md drivers --strip-components=1 \
+		"linux-source-$series/Makefile" "linux-source-$series/drivers/md" \
+		"${files[@]/#/linux-source-$series/}"
+	same_version
 }
 
 # same_version: a tarball's own version is that of the kernel, to the last number.
@@ -132,9 +113,9 @@ stock() {
 	esac >"$work/$1.ko"
 }
 
-# compile_probe MODULE STRUCT...: an object whose debug information holds the
+# compile_structs MODULE STRUCT...: an object whose debug information holds the
 # structures as the found source defines them; headers on standard input.
-compile_probe() {
+compile_structs() {
 	local module=$1 name
 	shift
 
@@ -144,27 +125,19 @@ compile_probe() {
 			echo "struct $name probe_$name;"
 		done
 	} >"$found/drivers/md/probe.c"
-	echo "obj-m := probe.o" >"$work/Kbuild"
 	cp "$found/drivers/md/probe.c" "$work"
-	if ! make -C "$build" "M=$work" "KCFLAGS=-g -I$found/drivers/md" probe.o \
-		>"$work/probe.log" 2>&1; then
-		cat "$work/probe.log" >&2
+	compile_probe "$found/drivers/md" ||
 		skip "the headers of $module in $origin do not compile with the" \
 			"headers of kernel $kver; $remedy"
-	fi
-	pahole --btf_encode_detached="$work/probe.btf" "$work/probe.o" ||
-		skip "pahole finds no types in what $build made of the headers of" \
-			"$origin: are pahole and gcc those of this distribution?"
 }
 
 # verify: does the kernel lay out every shared structure as the source says?
 verify() {
-	local proof head module headers structs name ours theirs total=0
+	local proof head module headers structs name total=0
 
 	# A tree the kernel was built from needs no proof.
 	[[ $origin == *.tar.* ]] || return 0
-	command -v pahole >/dev/null ||
-		skip "pahole is missing: install the package pahole (dwarves)"
+	need_pahole
 	[[ -f $build/vmlinux ]] ||
 		skip "kernel $kver has no type information in $build/vmlinux;" \
 			"install its linux-headers package"
@@ -175,22 +148,11 @@ verify() {
 		read -ra headers <<<"${head#* }"
 		read -ra structs <<<"${proof#*:}"
 		stock "$module"
-		printf '%s\n' "${headers[@]}" | compile_probe "$module" "${structs[@]}"
+		printf '%s\n' "${headers[@]}" | compile_structs "$module" "${structs[@]}"
 		for name in "${structs[@]}"; do
-			ours=$(pahole -F btf -C "$name" "$work/probe.btf" 2>/dev/null || true)
-			theirs=$(pahole -F btf --btf_base "$build/vmlinux" -C "$name" \
-				"$work/$module.ko" 2>/dev/null || true)
-			[[ -n $ours ]] ||
-				skip "pahole found no struct $name in the probe of $origin"
-			[[ -n $theirs ]] ||
-				skip "module $module of kernel $kver has no struct $name:" \
-					"this version of Sutro does not support it"
-			[[ $ours == "$theirs" ]] && total=$((total + 1)) && continue
-
-			diff -u --label "$module" --label "$origin" \
-				<(echo "$theirs") <(echo "$ours") >&2 || true
-			skip "struct $name of $origin differs from the one in module" \
-				"$module of kernel $kver; $remedy"
+			prove_struct "$name" "$work/$module.ko" \
+				"module $module of kernel $kver" --btf_base "$build/vmlinux"
+			total=$((total + 1))
 		done
 	done
 	proved=", $total structures equal to those of its modules"
@@ -223,36 +185,10 @@ apply() {
 		cp -r "$found/include/." "$found/drivers/md/patched"
 }
 
-[[ $# -eq 2 || $# -eq 3 ]] ||
-	fail "usage: ${0##*/} KERNEL_VERSION OUTDIR [BUILD_TREE]"
-
-kver=$1
-outdir=$2
-build=${3:-/lib/modules/$kver/build}
-source=/lib/modules/$kver/source
-sources=${SUTRO_SOURCES:-/usr/src}
-here=$(dirname "$(readlink -f "$0")")
-[[ -d $here/patches ]] || here=$(dirname "$here")
-series=$(sed -nE 's/^([0-9]+\.[0-9]+).*/\1/p' <<<"$kver")
-install="install the package linux-source-$series"
-again="then run: dkms autoinstall --kernelver $kver"
-remedy="$install of the same version as the kernel, $again"
+arguments "$here/patches" "has patches for" "$@"
 origin=
 proved=
 applied=0
-
-[[ -n $series ]] || fail "'$kver' is not a kernel version"
-[[ -d $here/patches/$series ]] ||
-	skip "kernel $kver is not supported: this version of Sutro has patches for" \
-		"Linux $(cd "$here/patches" && echo [0-9]*.*)"
-[[ -f $build/Makefile ]] ||
-	skip "no headers of kernel $kver in $build: install the package" \
-		"linux-headers-$kver"
-
-work=$(mktemp -d)
-trap 'rm -rf -- "$work"' EXIT
-found=$work/linux
-mkdir "$found"
 
 find_source
 verify

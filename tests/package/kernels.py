@@ -52,3 +52,24 @@ def taken(
         text=True,
         timeout=300,
     )
+
+
+def own_tree(build_tree: Path, tree: Path) -> Path:
+    """A build tree that belongs to a test: links to the entries of the installed one."""
+    tree.mkdir(parents=True)
+    for entry in build_tree.iterdir():
+        (tree / entry.name).symlink_to(entry)
+    # The Makefile of 7.2 names the tree.
+    makefile = (tree / "Makefile").read_text()
+    (tree / "Makefile").unlink()
+    (tree / "Makefile").write_text(makefile.replace(str(build_tree), str(tree)))
+    return tree
+
+
+def unpack_drivers(series: str, tree: Path) -> None:
+    """Unpack drivers/md, and the headers that its patches change, from linux-source."""
+    headers = ("device-mapper.h", "dm-io.h", "dm-kcopyd.h")
+    names = ["drivers/md", "Makefile", *(f"include/linux/{name}" for name in headers)]
+    archive = SOURCES / f"linux-source-{series}.tar.xz"
+    options = ["--strip-components=1", *(f"linux-source-{series}/{name}" for name in names)]
+    subprocess.run(["tar", "-xaf", archive, "-C", tree, *options], check=True)

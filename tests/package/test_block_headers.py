@@ -11,6 +11,7 @@ import re
 from functools import partial
 from pathlib import Path
 
+import kernels
 import pytest
 from kernels import KERNEL, SKIPPED, series_of, taken
 
@@ -30,14 +31,8 @@ def right_headers(build_tree: Path, version: str, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def own_tree(build_tree: Path, right_headers: Path, tmp_path: Path) -> Path:
     """A build tree that has block/ itself, as that of a kernel one built oneself has."""
-    tree = tmp_path / "tree"
-    (tree / "block").mkdir(parents=True)
-    for entry in build_tree.iterdir():
-        (tree / entry.name).symlink_to(entry)
-    # The Makefile of 7.2 names the tree.
-    makefile = (tree / "Makefile").read_text()
-    (tree / "Makefile").unlink()
-    (tree / "Makefile").write_text(makefile.replace(str(build_tree), str(tree)))
+    tree = kernels.own_tree(build_tree, tmp_path / "tree")
+    (tree / "block").mkdir()
     for header in right_headers.iterdir():
         (tree / "block" / header.name).write_bytes(header.read_bytes())
     return tree

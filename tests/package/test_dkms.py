@@ -15,11 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kernels import KERNEL, SERIES, SKIPPED, SOURCES, TREES, series_of, version_of
+from kernels import (
+    KERNEL,
+    SERIES,
+    SKIPPED,
+    SOURCES,
+    TREES,
+    own_tree,
+    series_of,
+    unpack_drivers,
+    version_of,
+)
 
 TOP = KERNEL.parent
 PACKAGES = ("sutro-dkms", "sutro-stacking-dkms")
 MODULES = [package.removesuffix("-dkms") for package in PACKAGES]
+ERROR = "#error of another update"
 
 
 def package_version() -> str:
@@ -210,12 +221,36 @@ def test_module_that_does_not_compile_is_skipped(tmp_path: Path, packaged: Path)
         (tmp_path / name).mkdir()
     module = f"sutro-{package_version()}"
     shutil.copytree(packaged / module, tmp_path / "src" / module, symlinks=True)
-    (tmp_path / "src" / module / "sutro-share.c").write_text("#error of another update\n")
+    (tmp_path / "src" / module / "sutro-share.c").write_text(f"{ERROR}\n")
     dkms = Dkms(tmp_path, tmp_path / "src")
     dkms.add("sutro")
+    check_trial(dkms, "sutro", TREES[0])
+
+
+@pytest.mark.long
+def test_drivers_that_do_not_compile_are_skipped(tmp_path: Path, dkms: Dkms) -> None:
+    """Patches may fit the source of an update that does not compile with them."""
+    tree, source = own_tree(TREES[0], tmp_path / "tree"), tmp_path / "source"
+    source.mkdir()
+    unpack_drivers(series_of(version_of(TREES[0])), source)
+    # The drivers of a tree that the kernel was built from need no proof by a stock module.
+    (source / "drivers").rename(tree / "drivers")
+    (tree / "include").unlink()
+    (source / "include").rename(tree / "include")
+    for entry in (TREES[0] / "include").iterdir():
+        (tree / "include" / entry.name).symlink_to(entry)
+    with (tree / "drivers/md/dm.c").open("a") as file:
+        file.write(f"{ERROR}\n")
+    dkms.add("sutro-stacking")
+    check_trial(dkms, "sutro-stacking", tree)
+
+
+def check_trial(dkms: Dkms, module: str, tree: Path) -> None:
+    """A kernel with a build tree gets no module, for its source has ERROR."""
     version = version_of(TREES[0])
-    dkms.install_kernel(version, TREES[0])
-    assert f"Autoinstall on {version} was skipped for module(s) sutro." in dkms.autoinstall(version)
-    log = dkms.log("sutro")
-    assert "#error of another update" in log
+    dkms.install_kernel(version, tree)
+    printed = dkms.autoinstall(version)
+    assert f"Autoinstall on {version} was skipped for module(s) {module}." in printed
+    log = dkms.log(module)
+    assert ERROR in log
     assert f"pre-build: this version of Sutro does not compile for kernel {version}: " in log

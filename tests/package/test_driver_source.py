@@ -8,12 +8,11 @@ stages stacking* have drivers that passed.
 
 import re
 import shutil
-import subprocess
 from functools import partial
 from pathlib import Path
 
 import pytest
-from kernels import KERNEL, SERIES, SKIPPED, SOURCES, series_of, taken
+from kernels import KERNEL, SERIES, SKIPPED, series_of, taken, unpack_drivers
 
 STACKING = KERNEL / "stacking"
 PATCHES = KERNEL / "patches"
@@ -23,17 +22,8 @@ take = partial(taken, STACKING / "driver-source.sh")
 @pytest.fixture(scope="module")
 def drivers(version: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The drivers of a kernel's source."""
-    series = series_of(version)
     tree = tmp_path_factory.mktemp("drivers")
-    subprocess.run(
-        ["tar", "-xaf", SOURCES / f"linux-source-{series}.tar.xz", "-C", tree,
-         "--strip-components=1", f"linux-source-{series}/drivers/md",
-         f"linux-source-{series}/include/linux/device-mapper.h",
-         f"linux-source-{series}/include/linux/dm-io.h",
-         f"linux-source-{series}/include/linux/dm-kcopyd.h",
-         f"linux-source-{series}/Makefile"],
-        check=True,
-    )  # fmt: skip
+    unpack_drivers(series_of(version), tree)
     return tree
 
 
