@@ -31,6 +31,8 @@ TOP = KERNEL.parent
 PACKAGES = ("sutro-dkms", "sutro-stacking-dkms")
 MODULES = [package.removesuffix("-dkms") for package in PACKAGES]
 ERROR = "#error of another update"
+# Of a kernel that is installed beside the one whose source is there.
+UPDATES = pytest.mark.parametrize("point", [999, 0], ids=["newer", "older"])
 
 
 def package_version() -> str:
@@ -139,17 +141,18 @@ def other_source(build_tree: Path, version: str, tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-def test_held_back_source_skips_the_new_kernel_and_keeps_the_old_module(
-    dkms: Dkms, build_tree: Path, version: str, other_source: Path
+@UPDATES
+def test_held_back_source_skips_the_other_kernel_and_keeps_the_module(
+    dkms: Dkms, build_tree: Path, version: str, other_source: Path, point: int
 ) -> None:
-    """A supported kernel gets its module; the next update, whose headers differ, a reason."""
+    """A supported kernel gets its module; another update, whose headers differ, a reason."""
     dkms.add("sutro")
     dkms.install_kernel(version, build_tree)
     assert f"Autoinstall on {version} succeeded for module(s) sutro." in dkms.autoinstall(version)
     installed = f"sutro/{package_version()}, {version}, x86_64: installed"
     assert installed in dkms.status()
 
-    update = f"{series_of(version)}.999-amd64"
+    update = f"{series_of(version)}.{point}-amd64"
     dkms.install_kernel(update, build_tree)
     printed = dkms.autoinstall(update, other_source)
     assert f"Autoinstall on {update} was skipped for module(s) sutro." in printed
@@ -166,15 +169,18 @@ def test_held_back_source_skips_the_new_kernel_and_keeps_the_old_module(
 
 
 @pytest.mark.long
-def test_drivers_of_another_update_are_skipped(dkms: Dkms, build_tree: Path, version: str) -> None:
+@UPDATES
+def test_drivers_of_another_update_are_skipped(
+    dkms: Dkms, build_tree: Path, version: str, point: int
+) -> None:
     """linux-source is that of the kernel to the last number, or the drivers stay stock."""
     dkms.add("sutro-stacking")
-    update = f"{series_of(version)}.999-amd64"
+    update = f"{series_of(version)}.{point}-amd64"
     dkms.install_kernel(update, build_tree)
     printed = dkms.autoinstall(update)
     assert f"Autoinstall on {update} was skipped for module(s) sutro-stacking." in printed
     (reason,) = re.findall(r"^driver-source: .*", dkms.log("sutro-stacking"), re.MULTILINE)
-    assert f"kernel {update} is {series_of(version)}.999; install the package " in reason
+    assert f"kernel {update} is {series_of(version)}.{point}; install the package " in reason
 
 
 def test_missing_source_is_skipped(dkms: Dkms, build_tree: Path, version: str) -> None:
