@@ -16,7 +16,8 @@ keys, and a cell shows all that both select:
 
 A result that is judged and misses its goal is bold. Numbers have three digits, or as many as it
 takes to show on which side of the goal they are. A text of the page has figures as {NAME}; NAME
-selects a result in the same way.
+selects a result in the same way. With pick = "missed" it is the number of those that miss their
+goal, and with "number" that of all.
 """
 
 import json
@@ -48,6 +49,11 @@ WHOLE = ("scenario", "scheduler", "beside")
 DIGITS = (3, 4, 5, 6)
 # Of all results that a row or a figure selects, one. Each is the newest of its figure.
 PICKS: Mapping[str, Callable] = {"lowest": min, "highest": max}
+# Of all results that a figure selects, the number of those with a property.
+COUNTS: Mapping[str, Callable] = {
+    "number": lambda _: True,
+    "missed": lambda one: one["judged"] and not one["met"],
+}
 Object = Mapping[str, object]
 
 
@@ -220,13 +226,17 @@ class Section:
         figures = self.spec.get("figure", {})
         return text.format(**{name: self._figure(of) for name, of in figures.items()})
 
-    def _select(self, where: Mapping[str, object]) -> Iterator[Found]:
-        """The newest result for each combination of values."""
+    def _matching(self, where: Mapping[str, object]) -> Iterator[list[Found]]:
+        """All results for each combination of values."""
         keys = [key for key in where if key not in SHOWN]
         values = [where[key] if isinstance(where[key], list) else [where[key]] for key in keys]
         for chosen in product(*values):
             wanted = dict(zip(keys, chosen, strict=True))
-            mine = [one for one in self.results if one.has(wanted)]
+            yield [one for one in self.results if one.has(wanted)]
+
+    def _select(self, where: Mapping[str, object]) -> Iterator[Found]:
+        """The newest result for each combination of values."""
+        for mine in self._matching(where):
             if "pick" in where and mine:
                 pick = PICKS[str(where["pick"])]
                 yield pick(mine, key=lambda found: _order(found.one["value"]))
@@ -234,10 +244,15 @@ class Section:
                 yield mine[-1]
 
     def _figure(self, where: Mapping[str, object]) -> str:
-        found = list(self._select(where))
+        counted = COUNTS.get(str(where.get("pick")))
+        found = sum(self._matching(where), []) if counted else list(self._select(where))
         if not found:
             raise ValueError(f"{self.spec['title']}: no result has {where}")
-        return self._shown(found, where)
+        if not counted:
+            return self._shown(found, where)
+        for one in found:
+            self.used[one.run.source()] = one.run
+        return str(sum(bool(counted(one.one)) for one in found))
 
     def _shown(self, found: Sequence[Found], how: Mapping[str, object]) -> str:
         """Values, bold where they miss their goal, and the unit after the last one."""

@@ -118,6 +118,15 @@ def test_a_pick_is_of_all_runs(tmp_path: Path, pick: str, number: str) -> None:
     assert f"The ratio is {number}." in page(tmp_path, old, new, text=text)
 
 
+@pytest.mark.parametrize(("pick", "number"), [("number", 3), ("missed", 1)])
+def test_a_count_is_of_all_that_a_figure_selects(tmp_path: Path, pick: str, number: int) -> None:
+    goal = Goal("ratio", min=0.5)
+    found = [result(name, "ratio", value, goal) for name, value in (("a", 0.9), ("b", 0.4))]
+    run = replace(OLD, results=[*found, result("c", "ratio", 0.1)])
+    text = PAGE.replace('scenario = "hdd", metric = "ratio"', f'metric = "ratio", pick = "{pick}"')
+    assert f"The ratio is {number}." in page(tmp_path, run, text=text)
+
+
 FAILURE = failed("hdd", "sutro", "the disk is full").as_object()
 
 
