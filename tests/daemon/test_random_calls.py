@@ -14,6 +14,7 @@ import subprocess
 import time
 import unicodedata
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from typing import Any
 
 import dbus
@@ -255,21 +256,35 @@ def check_example(
 
 
 def run_examples(
-    machine: Machine, sutrod: Sutrod, before: dict[str, tuple[int, int]], number: int | None = None
+    examples: st.SearchStrategy[Any], check: Callable[[Any], None], number: int | None = None
 ) -> None:
-    """Run many examples: those of a seed, or the same each time."""
-    rules = settings(
+    """Check many examples: those of a seed, or the same each time."""
+
+    @settings(
         max_examples=1000 if "SUTRO_LONG" in os.environ else 100,
         deadline=None,
         derandomize=number is None,
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    run = rules(given(example=EXAMPLE)(check_example))
+    @given(example=examples)
+    def run(example: Any) -> None:
+        check(example)
+
     if number is not None:
         print(f"seed {number}")
         run = seed(number)(run)
-    run(machine, sutrod, before)
+    run()
+
+
+def fuzz(examples: st.SearchStrategy[Any], check: Callable[[Any], None]) -> None:
+    """Check the same examples each time, then others for SUTRO_FUZZ_SECONDS."""
+    number = time.time_ns()
+    end_s = time.monotonic() + float(os.environ.get("SUTRO_FUZZ_SECONDS", "0"))
+    run_examples(examples, check)
+    while time.monotonic() < end_s:
+        run_examples(examples, check, number)
+        number += 1
 
 
 def test_random_calls(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -290,9 +305,5 @@ def test_random_calls(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> Non
 
     sutrod.clock.loads.append(read)
     sutrod.start()
-    before, number = snapshot(machine), time.time_ns()
-    end_s = time.monotonic() + float(os.environ.get("SUTRO_FUZZ_SECONDS", "0"))
-    run_examples(machine, sutrod, before)
-    while time.monotonic() < end_s:
-        run_examples(machine, sutrod, before, number)
-        number += 1
+    before = snapshot(machine)
+    fuzz(EXAMPLE, lambda example: check_example(machine, sutrod, before, example))

@@ -71,7 +71,7 @@ GUEST_TIMEOUT_S = 7200.0
 # With AVX2 of QEMU 7.2, vpgatherdd in Chromium's GPU process reads far from the picture that it
 # draws, and the process ends with SIGSEGV.
 NO_GATHER = ",-avx2"
-# Time of each fuzz target with `--all`; seven targets, two at a time, take 8 minutes.
+# Time of each fuzz target with `--all`; eight targets, two at a time, take 8 minutes.
 FUZZ_MINUTES = 2.0
 PROGRESS_S = 30.0
 # A failure's text is shown up to here; the report has all of it.
