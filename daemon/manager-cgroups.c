@@ -86,12 +86,6 @@ void manager_flush_soon(struct manager *m)
 void manager_mark(struct manager *m, struct cgroup *c)
 {
 	c->dirty = true;
-	if (c->parent && actuator_needs_siblings(&m->actuator)) {
-		struct cgroup *s;
-
-		TAILQ_FOREACH(s, &c->parent->children, siblings)
-			s->dirty = true;
-	}
 	manager_flush_soon(m);
 }
 
@@ -131,9 +125,10 @@ static void on_cgroup_removed(struct cgroup *c, void *userdata)
 	if (m->flush) {
 		governor_cgroup_gone(&m->governor, c);
 		cgfiles_cgroup_gone(&m->files, c);
-		/* Siblings are scaled together for bfq. */
-		if (c->parent)
-			manager_mark(m, c);
+		if (c->parent) {
+			c->parent->has_lost_child = true;
+			manager_flush_soon(m);
+		}
 	}
 	policy_done(c->policy);
 	cgfile_retry(c);

@@ -130,13 +130,19 @@ static uint64_t iocost_line(const struct actuator *a, const struct cgroup *c,
 	return cgfile_of_others(a->files, c, present, leaf->devno).number[0];
 }
 
+enum { BACKEND_SUTRO, BACKEND_BFQ, BACKEND_IOCOST };
+
 static const struct backend backends[] = {
-	{ .name = "sutro",
-	  .file = CGFILE_SUTRO_WEIGHT,
-	  .owns_default = true,
-	  .line = sutro_line },
-	{ .name = "bfq", .file = CGFILE_BFQ_WEIGHT, .line = bfq_line },
-	{ .name = "iocost", .file = CGFILE_WEIGHT, .line = iocost_line },
+	[BACKEND_SUTRO] = { .name = "sutro",
+			    .file = CGFILE_SUTRO_WEIGHT,
+			    .owns_default = true,
+			    .line = sutro_line },
+	[BACKEND_BFQ] = { .name = "bfq",
+			  .file = CGFILE_BFQ_WEIGHT,
+			  .line = bfq_line },
+	[BACKEND_IOCOST] = { .name = "iocost",
+			     .file = CGFILE_WEIGHT,
+			     .line = iocost_line },
 };
 
 static const struct backend *backend_of(const struct actuator *a,
@@ -147,7 +153,7 @@ static const struct backend *backend_of(const struct actuator *a,
 			return &backends[i];
 	for (size_t i = 0; i < a->n_iocost; i++)
 		if (a->iocost[i] == leaf->devno)
-			return &backends[ARRAY_SIZE(backends) - 1];
+			return &backends[BACKEND_IOCOST];
 	return NULL;
 }
 
@@ -159,20 +165,18 @@ const char *actuator_backend(const struct actuator *a,
 	return b ? b->name : NULL;
 }
 
-static bool has_leaves(const struct actuator *a, const struct backend *b)
+static bool is_leaf_of(const struct actuator *a, const struct device *d,
+		       const struct backend *b)
 {
-	for (size_t i = 0; i < a->topology->n_devices; i++) {
-		const struct device *d = a->topology->devices[i];
-
-		if (d->leaf && backend_of(a, d) == b)
-			return true;
-	}
-	return false;
+	return d->leaf && backend_of(a, d) == b;
 }
 
-bool actuator_needs_siblings(const struct actuator *a)
+static bool has_leaves(const struct actuator *a, const struct backend *b)
 {
-	return has_leaves(a, &backends[1]);
+	for (size_t i = 0; i < a->topology->n_devices; i++)
+		if (is_leaf_of(a, a->topology->devices[i], b))
+			return true;
+	return false;
 }
 
 /* ---- changes ---- */
@@ -218,7 +222,7 @@ static void changes_done(struct changes *l)
 	free(l->items);
 }
 
-/* Write one file of one cgroup. @scales: one for each device; entries of leaves are used. */
+/* Write one file of one cgroup. @scales: one for each device; entries of leaves of bfq are used. */
 static int actuate_file(struct actuator *a, struct cgroup *c,
 			const struct backend *b, const struct scale *scales)
 {
@@ -236,7 +240,7 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 	for (size_t i = 0; i < a->topology->n_devices && !err; i++) {
 		const struct device *leaf = a->topology->devices[i];
 
-		if (!leaf->leaf || !leaf->devno || backend_of(a, leaf) != b ||
+		if (!leaf->devno || !is_leaf_of(a, leaf, b) ||
 		    policy_keeps(c->policy, leaf->devno))
 			continue;
 		wanted = policy_weight(c->policy, leaf);
@@ -261,30 +265,61 @@ static bool has_dirty_child(const struct cgroup *parent)
 	return false;
 }
 
-int actuate_children(struct actuator *a, struct cgroup *parent)
+static uint64_t hash_scale(uint64_t hash, dev_t devno, const struct scale *s)
+{
+	const uint64_t words[] = { devno, s->max, s->gcd };
+
+	if (s->max <= BFQ_WEIGHT_MAX)
+		return hash;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		hash = (hash ^ words[i]) * 0x100000001b3;
+	return hash;
+}
+
+/* Return: a hash of the scales, 0: no leaf needs one. */
+static uint64_t find_scales(const struct actuator *a,
+			    const struct cgroup *parent, struct scale *scales)
 {
 	const struct topology *t = a->topology;
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < t->n_devices; i++) {
+		const struct device *d = t->devices[i];
+
+		if (!is_leaf_of(a, d, &backends[BACKEND_BFQ]))
+			continue;
+		scales[i] = scale_of_children(parent, d);
+		hash = hash_scale(hash, d->devno, &scales[i]);
+	}
+	return hash;
+}
+
+/* Weights of siblings are read and written where their scale has changed only: one cgroup of
+ * thousands may change all the time.
+ */
+int actuate_children(struct actuator *a, struct cgroup *parent)
+{
 	struct scale *scales;
 	struct cgroup *c;
+	uint64_t hash;
 	int err = 0;
 
-	if (!has_dirty_child(parent))
+	if (!parent->has_lost_child && !has_dirty_child(parent))
 		return 0;
-	scales = calloc(t->n_devices + 1, sizeof(*scales));
+	scales = calloc(a->topology->n_devices + 1, sizeof(*scales));
 	if (!scales)
 		return -ENOMEM;
+	hash = find_scales(a, parent, scales);
 	for (size_t i = 0; i < ARRAY_SIZE(backends) && !err; i++) {
-		const struct backend *b = &backends[i];
+		bool all = i == BACKEND_BFQ && hash != parent->scales;
 
-		if (!has_leaves(a, b))
+		if (!has_leaves(a, &backends[i]))
 			continue;
-		for (size_t j = 0; b->line == bfq_line && j < t->n_devices; j++)
-			scales[j] = scale_of_children(parent, t->devices[j]);
 		TAILQ_FOREACH(c, &parent->children, siblings) {
-			if (!c->dirty || c->waiting ||
+			if ((!c->dirty && !all) || c->waiting ||
 			    c->origin == CGROUP_PENDING)
 				continue;
-			err = actuate_file(a, c, b, scales);
+			err = actuate_file(a, c, &backends[i], scales);
 			if (err)
 				break;
 		}
@@ -292,7 +327,11 @@ int actuate_children(struct actuator *a, struct cgroup *parent)
 	free(scales);
 	TAILQ_FOREACH(c, &parent->children, siblings)
 		c->dirty = c->dirty && err;
-	return err;
+	if (err)
+		return err;
+	parent->scales = hash;
+	parent->has_lost_child = false;
+	return 0;
 }
 
 /* The weight that counts for a leaf: that of its line, else the default. */

@@ -41,9 +41,6 @@ const char *actuator_backend(const struct actuator *a,
 /** actuator_hidden_cause() - why no floor or target holds on @leaf, a hidden disk; to be freed */
 char *actuator_hidden_cause(const struct device *leaf);
 
-/** actuator_needs_siblings() - does a weight depend on those beside it? */
-bool actuator_needs_siblings(const struct actuator *a);
-
 /**
  * actuate_children() - write the weights of all dirty children of @parent, and clear
  *	their mark

@@ -43,6 +43,8 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @waiting: a request to systemd about it is under way; its files wait for the reply
  * @unanswered: systemd has not answered the last request, and the next comparison makes another one
  * @dirty: its files are to be compared with the settings
+ * @has_lost_child: weights of its children are to be scaled again
+ * @scales: of weights of its children for bfq, as a hash, see actuate.c
  * @refusals: lines that the kernel did not take, see cgfile.h
  * @echo: hash of io.weight after the last write of the daemon, 0: no event of it is to come; see
  *	cgfile_take_echo()
@@ -72,6 +74,8 @@ struct cgroup {
 	bool waiting;
 	bool unanswered;
 	bool dirty;
+	bool has_lost_child;
+	uint64_t scales;
 	struct cgrefusal *refusals;
 	uint64_t echo;
 	uint32_t node;

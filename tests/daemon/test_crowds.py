@@ -300,6 +300,27 @@ def test_watches_of_a_delegated_unit(machine: Machine, systemd: Systemd, sutrod:
     assert sutrod.until(lambda: machine.weights(boxes[-1]) == ["default 555"]) == 0
 
 
+def test_siblings_are_written_when_their_scale_changes(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """bfq has weights up to 1000; those of siblings are scaled together, and left alone otherwise."""
+    file = "io.bfq.weight"
+    a, b = systemd.start("a.service", 200), systemd.start("b.service", 600)
+    sutrod.start()
+    sutrod.until(lambda: "8:32 600" in machine.weights(b, file))
+    # Without an event: the file shows whether the daemon looks at it.
+    machine.write("/spare", "default 100\n")
+    machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{b}/{file}"))
+    systemd.change("a.service", 400)
+    sutrod.until(lambda: "8:32 400" in machine.weights(a, file))
+    assert machine.weights(b, file) == ["default 100"]
+    systemd.change("a.service", 3000)
+    sutrod.until(lambda: "8:32 1000" in machine.weights(a, file), 1)
+    assert "8:32 200" in machine.weights(b, file)
+    systemd.vanish("a.service")
+    sutrod.until(lambda: "8:32 600" in machine.weights(b, file), 1)
+
+
 def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """systemd makes the cgroup of a user manager, and gives it to the user afterwards.
 
