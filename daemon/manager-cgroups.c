@@ -3,6 +3,9 @@
 /*
  * The manager's part about cgroups: changes in the tree make cgroups dirty, a flush writes
  * the files of dirty ones, and a periodic comparison finds changes without an event.
+ *
+ * Users can make any number of cgroups. So the comparison reads and writes the files of COMPARE_BATCH
+ * of them at a time, and the loop serves all else in between.
  */
 
 #include <systemd/sd-daemon.h>
@@ -20,6 +23,7 @@
  */
 #define COMPARE_REST 20U
 #define COMPARE_MIN_USEC 1000000U
+#define COMPARE_BATCH 200U
 
 /* Changes that are not setpoints are collected for this long before they are written. */
 #define FLUSH_DELAY_USEC 50000U
@@ -123,6 +127,9 @@ static void on_cgroup_removed(struct cgroup *c, void *userdata)
 
 	/* While the daemon ends, cgroups are freed, but none was removed. */
 	if (m->flush) {
+		if (m->compare_next == c)
+			m->compare_next = cgroup_next_beside(
+				cgroup_tree_root(m->machine.tree), c);
 		governor_cgroup_gone(&m->governor, c);
 		cgfiles_cgroup_gone(&m->files, c);
 		if (c->parent) {
@@ -200,6 +207,58 @@ static void request_lost(struct manager *m)
 	manager_request_all(m);
 }
 
+/* The flush that follows compares the files. */
+static int compare_cgroup(struct manager *m, struct cgroup *c)
+{
+	bool is_unknown = c->origin == CGROUP_PENDING && c->parent;
+	bool is_due = c->unanswered || (is_unknown && !c->waiting);
+
+	if (c->origin == CGROUP_FOREIGN && manager_mirror(m, c) == -ENOMEM)
+		return -ENOMEM;
+	if (is_due)
+		manager_request(m, c);
+	/* The answer was about another cgroup with the name of this one. */
+	if (c->waiting && !units_waits_for(m->units, cgroup_unit_name(c)) &&
+	    manager_mirror(m, c) == -ENOMEM)
+		return -ENOMEM;
+	c->dirty = true;
+	cgfile_retry(c);
+	return 0;
+}
+
+/* A daemon that ends in each comparison, as by the watchdog, does not serve. */
+static void end_comparison(struct manager *m)
+{
+	if (m->ready)
+		crashes_forget(&m->machine.roots);
+	request_lost(m);
+	rest_after_comparison(m, m->compare_took_usec);
+}
+
+int manager_on_compare(sd_event_source *s, void *userdata)
+{
+	struct manager *m = userdata;
+	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	uint64_t began = cpu_usec();
+	int err;
+
+	for (unsigned int i = 0; m->compare_next && i < COMPARE_BATCH; i++) {
+		struct cgroup *c = m->compare_next;
+
+		m->compare_next = cgroup_next(root, c);
+		if (compare_cgroup(m, c) < 0)
+			return log_oom();
+	}
+	err = flush(m);
+	m->compare_took_usec += cpu_usec() - began;
+	if (err)
+		return err;
+	if (m->compare_next)
+		return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+	end_comparison(m);
+	return 0;
+}
+
 int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
@@ -207,9 +266,14 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	struct cgroup *root;
 	int err, changed;
 
+	sd_event_source_set_time_relative(s, m->compare_next
+						     ? COMPARE_MIN_USEC
+						     : m->conf->reconcile_usec);
+	err = sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+	/* The last one is still under way. */
+	if (err < 0 || m->compare_next)
+		return err;
 	manager_compare_devices(m);
-	if (m->ready)
-		crashes_forget(&m->machine.roots);
 	err = cgroup_tree_scan(m->machine.tree);
 	root = cgroup_tree_root(m->machine.tree);
 	if (!err && manager_read_schedulers(m) == -ENOMEM)
@@ -226,24 +290,7 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 	manager_drop_paths(m);
 	if (manager_compare_paths(m) < 0)
 		return log_oom();
-	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
-		bool is_unknown = c->origin == CGROUP_PENDING && c->parent;
-		bool is_due = c->unanswered || (is_unknown && !c->waiting);
-
-		if (c->origin == CGROUP_FOREIGN &&
-		    manager_mirror(m, c) == -ENOMEM)
-			return log_oom();
-		if (is_due)
-			manager_request(m, c);
-		/* The answer was about another cgroup with the name of this one. */
-		if (c->waiting &&
-		    !units_waits_for(m->units, cgroup_unit_name(c)) &&
-		    manager_mirror(m, c) == -ENOMEM)
-			return log_oom();
-	}
-	request_lost(m);
-	manager_mark_all(m);
-	rest_after_comparison(m, cpu_usec() - began);
-	sd_event_source_set_time_relative(s, m->conf->reconcile_usec);
-	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+	m->compare_next = root;
+	m->compare_took_usec = cpu_usec() - began;
+	return sd_event_source_set_enabled(m->compare, SD_EVENT_ONESHOT);
 }

@@ -236,8 +236,9 @@ static int start_governor(struct manager *m)
 
 static int add_sources(struct manager *m)
 {
-	sd_event_source **vital[] = { &m->flush, &m->flush_due, &m->sampling,
-				      &m->reconcile, &m->volumes };
+	sd_event_source **vital[] = { &m->flush,    &m->flush_due,
+				      &m->sampling, &m->reconcile,
+				      &m->compare,  &m->volumes };
 	sigset_t signals;
 	int r;
 
@@ -293,6 +294,15 @@ static int add_sources(struct manager *m)
 				      manager_on_flush_due, m);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_defer(m->machine.event, &m->compare,
+				       manager_on_compare, m);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(m->compare, SD_EVENT_OFF);
+	/* Calls of users take turns with the comparison. */
+	if (r >= 0)
+		r = sd_event_source_set_priority(m->compare,
+						 MACHINE_PRIORITY_CALLS);
 	/* Process answers of systemd first, then write once for all of them. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(m->flush,
@@ -453,6 +463,7 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->hung);
 	sd_event_source_disable_unref(m->rescan);
 	sd_event_source_disable_unref(m->reconcile);
+	sd_event_source_disable_unref(m->compare);
 	sd_event_source_disable_unref(m->sampling);
 	sd_event_source_disable_unref(m->volumes);
 	sd_bus_flush_close_unref(m->bus.connection);

@@ -42,6 +42,7 @@
  * @mounts: reports mounts and unmounts, NULL on a fake machine
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
+ * @compare: armed while it goes on, with @compare_next, and has taken @compare_took_usec of CPU time
  * @volumes: armed while a promise is about any volume that its unit uses
  * @sampling: armed while there are calls for shares, until @sample_until_usec
  * @compare_after_usec: lost events make no earlier comparison than this
@@ -74,6 +75,9 @@ struct manager {
 	sd_event_source *mounts;
 	sd_event_source *rescan;
 	sd_event_source *reconcile;
+	sd_event_source *compare;
+	struct cgroup *compare_next;
+	uint64_t compare_took_usec;
 	sd_event_source *volumes;
 	sd_event_source *sampling;
 	sd_event_source *hung;
@@ -134,6 +138,7 @@ extern const struct cgroup_ops manager_cgroup_ops;
 int manager_on_flush(sd_event_source *s, void *userdata);
 int manager_on_flush_due(sd_event_source *s, uint64_t usec, void *userdata);
 int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata);
+int manager_on_compare(sd_event_source *s, void *userdata);
 
 /* manager-policy.c: read the settings of one cgroup, of all; read policies. */
 void manager_request(struct manager *m, struct cgroup *c);

@@ -321,6 +321,31 @@ def test_siblings_are_written_when_their_scale_changes(
     sutrod.until(lambda: "8:32 600" in machine.weights(b, file), 1)
 
 
+def test_comparison_of_many_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The daemon looks at what is ready after each 200 cgroups, and finds all changes."""
+    machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=20\n")
+    service = systemd.start("box.service", 50)
+    sutrod.start()
+    sutrod.settle()
+
+    def looks() -> int:
+        """The looks of the loop while ReconcileSec= pass."""
+        sutrod.elapse(0.1)
+        before_ns = sutrod.clock.now_ns
+        sutrod.clock.now_ns += 20_000_000_000
+        sutrod.clock.settle(look_ns=1)
+        return sutrod.clock.now_ns - before_ns - 20_000_000_000
+
+    few = looks()
+    boxes = [f"{service}/{number}" for number in range(1500)]
+    for box in boxes:
+        machine.cgroup(box, 300)
+    sutrod.settle()
+    machine.write(f"/sys/fs/cgroup{boxes[-1]}/io.weight", "default 444\n")
+    assert looks() >= few + len(boxes) // 200
+    assert machine.weights(boxes[-1]) == ["default 444"]
+
+
 def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """systemd makes the cgroup of a user manager, and gives it to the user afterwards.
 

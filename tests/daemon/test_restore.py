@@ -4,9 +4,10 @@
 import os
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fakemachine import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd
+from fakemachine import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd, wait_until
 
 LIMITS = "rbps=max wbps=max riops=max wiops=77"
 CHANGED = (["8:0 300", "8:16 300", "default 200"], ["default idle"])
@@ -102,6 +103,26 @@ def test_crashes_in_a_row(machine: Machine, sutrod: Sutrod, a: str) -> None:
         assert state(machine, a) == CHANGED
     assert restore(machine, result="exit-code") == 0
     assert state(machine, a) == ORIGINAL
+
+
+def test_comparison_without_end(machine: Machine, sutrod: Sutrod, a: str) -> None:
+    """A daemon that the watchdog ends in its first comparison has not served: its crash counts."""
+    assert restore(machine, result="watchdog") == 0
+    sutrod.start()
+    sutrod.settle()
+    # Without an event: the comparison finds the change.
+    machine.write("/spare", "default 5\n")
+    machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight"))
+    machine.fault("a.service/io.sutro.weight", "hang")
+    before = len(machine.writes())
+    with ThreadPoolExecutor(1) as pool:
+        comparison = pool.submit(sutrod.elapse, 61)
+        wait_until(lambda: len(machine.writes()) > before)
+        assert machine.at("/run/sutro/crashes").exists()
+        machine.fault("none", "ignore")
+        comparison.result()
+    assert state(machine, a) == CHANGED
+    assert not machine.at("/run/sutro/crashes").exists()
 
 
 def test_cgroups_that_were_removed(
