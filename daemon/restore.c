@@ -76,16 +76,21 @@ static bool is_continued(const struct roots *roots)
 {
 	const char *result = getenv("SERVICE_RESULT");
 	enum job job = result ? find_job() : JOB_STOP;
+	uint64_t n;
 
 	if (job != JOB_NONE || streq(result, "success")) {
 		crashes_forget(roots);
 		return job == JOB_RESTART;
 	}
-	if (count_crash(roots) < CRASHES_MAX)
+	n = count_crash(roots);
+	if (n < CRASHES_MAX)
 		return true;
 	log_event(EVENT_WEIGHTS_TAKEN_BACK, LOG_WARNING, NULL,
-		  "sutrod ended too often in a row: all weights and limits are "
-		  "taken back.");
+		  "sutrod crashed or failed to start %llu times in a row: "
+		  "restoring all weights and limits. Run \"journalctl "
+		  "--unit=sutrod\" for the cause; systemd continues to start "
+		  "sutrod.",
+		  (unsigned long long)n);
 	return false;
 }
 

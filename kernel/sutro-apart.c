@@ -266,7 +266,7 @@ static void sutro_apart_decide(struct sutro_protect *protect)
 }
 
 /**
- * sutro_apart_waits - has a group to wait for other protected ones?
+ * sutro_apart_waits - must a protected group wait for the other protected groups?
  * @protect:	the protection
  * @own:	that of the group
  */

@@ -131,7 +131,7 @@ static void sutro_learn_arrival(struct sutro_core *core,
 			   SUTRO_THINK_SHIFT;
 }
 
-/* Does a missed latency target limit others, and has its group used no time in advance? */
+/* Does a group that misses its latency target, and is not half a slice ahead, go first? */
 static bool sutro_core_is_urgent(const struct sutro_core *core,
 				 struct sutro_group *group)
 {

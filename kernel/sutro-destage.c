@@ -97,7 +97,10 @@
 /* The time of a seek is learnt from this many of them, and at these intervals. */
 #define SUTRO_DESTAGE_SEEKS 8U
 #define SUTRO_DESTAGE_LOOK_NS (500 * 1000 * 1000ULL)
-/* Weight of the newest sample of it, 1 / 4; of half a second without such, 1 / 128. */
+/*
+ * Weight of the newest sample of the time of a seek: 1/4.  The time falls by 1/128 in each half
+ * second without a sign that the drive destages for as long as is charged.
+ */
 #define SUTRO_DESTAGE_LEARN_SHIFT 2
 #define SUTRO_DESTAGE_FALL_SHIFT 7
 /* Weight of the newest number of writes for each other request, 1 / 64, and its maximum. */

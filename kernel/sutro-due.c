@@ -2,11 +2,16 @@
 /*
  * Sutro I/O scheduler: which class of requests is probed (sutro-probe.c), and when.
  *
- * One that is due, while requests of two classes are in use, or those of two groups of one weight
- * at a device that is far.  A class is in use while a group has queued one of it last, and
- * once 64 of it were sent in this quarter of a second, or 8 if these are a 32nd of all: fewer are
- * merged by chance.  So it is if the last one had 64, or if a 32nd of its time went to them:
- * requests in order wait as one large one, and none waits while that is at the device.
+ * A class that is due is probed while two classes are in use.  At a device with a long latency
+ * (SUTRO_PROBE_FAR_NS), it is also probed while two groups of one weight have queued requests of
+ * it, to find its depth.  A class is in use in each of these cases:
+ *
+ *  - The newest request that a group has queued is of the class.
+ *  - In this quarter of a second, 64 requests of it were sent, or 8 if these are a 32nd of all:
+ *    fewer are merged by chance.
+ *  - In the last quarter of a second, 64 requests of it were sent, or a 32nd of the time was spent
+ *    on them: requests in order wait as one large request, and none waits while that is at the
+ *    device.
  *
  *	Two groups read 16 KiB at random, 7000 times in a quarter of a second.  If two are merged
  *	thirty times, a probe of each size would have nothing to compare.  Beside writes of 1 MiB,

@@ -84,11 +84,14 @@
 
 #define MS (1000 * 1000ULL)
 
-/* Counted completions: this many in whole rounds, or fewer in this time. */
+/*
+ * A probe counts this many completions in whole rounds.  After this time, as many as
+ * sutro_probe_few() requires are enough.
+ */
 #define SUTRO_PROBE_NR 256U
 #define SUTRO_PROBE_NS (10 * MS)
 #define SUTRO_PROBE_FEW 8
-/* So few are enough of the largest, and if the probe takes too long. */
+/* This many completions are enough for the largest size, and for a probe that takes too long. */
 #define SUTRO_PROBE_LEAST 4
 /* At least this many latencies: requests that were sent together complete together. */
 #define SUTRO_PROBE_LATENCIES 3

@@ -291,12 +291,12 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 }
 
 /**
- * sutro_protect_charged - does device time that a group uses now count for its vtime?  That of the
- *	groups that it is in counts in any case.
+ * sutro_protect_charged - does the device time that a group uses now advance its vtime?
  * @core:	the leaf
  * @group:	the group
  *
- * Reserved windows that are only a sample protect no group for its share (sutro-window.c).
+ * The vtimes of its ancestors advance in any case.  Reserved windows that are only a sample protect
+ * no group for its share (sutro-window.c).
  */
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group)

@@ -430,10 +430,11 @@ struct request *sutro_requests_next(struct sutro_queue *sq,
 }
 
 /**
- * sutro_requests_prompt - take out a request that need not wait for a turn
+ * sutro_requests_prompt - take out a prompt request, before the turn of its group
  * @sq:		the leaf
  *
- * The others, whose groups were served too much in advance, then wait for it.
+ * If a group is half a slice ahead of the others, its prompt requests are moved to its own list,
+ * where they wait for its turn.
  *
  * Return: the request, or NULL if there is none.
  */
@@ -445,7 +446,7 @@ struct request *sutro_requests_prompt(struct sutro_queue *sq)
 		struct request *rq = rq_entry_fifo(sq->prompt.next);
 		struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-		/* A group other than that of its bio: the request is a journal's. */
+		/* A request that is charged to another group than its bio is a journal's. */
 		if (sutro_bio_blkg(sq->q, rq->bio) != sblkg ||
 		    sutro_tree_may_borrow(&sblkg->group, most_ns)) {
 			sutro_requests_del(sq, &sblkg->requests, rq);

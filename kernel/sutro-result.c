@@ -123,7 +123,7 @@ static u64 sutro_probe_part(const struct sutro_probe *probe,
 		max(sutro_cost_at_once16(device, class), 16ULL * depth);
 	unsigned int i;
 
-	/* Of a larger size, the device serves no more at once. */
+	/* The device serves at least as many requests of this size at once as of a larger one. */
 	for (i = 0; i < SUTRO_CLASSES; i++)
 		if (costs->bounded & BIT(i) &&
 		    i % SUTRO_SIZES >= class % SUTRO_SIZES)

@@ -82,7 +82,7 @@
 /* The shared part of a leaf limits others for this many of its cycles. */
 #define SUTRO_VOLUME_CYCLES 2
 
-/* Has a group its requests now at one leaf and now at another? */
+/* Do the requests of a group move between leaves (see 2)? */
 static bool sutro_volume_moves(const struct sutro_group_protect *own)
 {
 	return own->leaves && (own->reserving || sutro_protect_by_target(own) ||
@@ -90,10 +90,10 @@ static bool sutro_volume_moves(const struct sutro_group_protect *own)
 }
 
 /**
- * sutro_volume_is_busy - has a group that moves requests at another leaf?
- * @own:	its protection, while it has none at this leaf
+ * sutro_volume_is_busy - does a group that moves have requests at another leaf?
+ * @own:	its protection, while the group has no request at this leaf
  *
- * Also if another group with the same reserved time or target has.
+ * Requests of other groups count as well if they share its reserved time or its latency target.
  */
 bool sutro_volume_is_busy(const struct sutro_group_protect *own)
 {
@@ -101,10 +101,10 @@ bool sutro_volume_is_busy(const struct sutro_group_protect *own)
 }
 
 /**
- * sutro_volume_since_ns - since when has a group no requests?
- * @own:	its protection, while it has none at this leaf
+ * sutro_volume_since_ns - when did the last request of a group complete?
+ * @own:	its protection, while the group has no request at this leaf
  *
- * Return: the time of its last completion; at any leaf if it moves.
+ * Return: the time of the last completion at this leaf, or at any leaf if the group moves.
  */
 u64 sutro_volume_since_ns(const struct sutro_group_protect *own)
 {

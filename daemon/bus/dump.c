@@ -100,7 +100,7 @@ static int work(struct bus *b, void *userdata, int fd)
 		 b->conf->max_sectors_kb);
 	for (char **u = b->conf->use; u && *u; u++)
 		text_add(&t, "%s%s", u == b->conf->use ? "" : " ", *u);
-	text_add(&t, "\nquestions to systemd without answer: %zu\n",
+	text_add(&t, "\ncalls to systemd without a reply: %zu\n",
 		 units_pending(b->units));
 	text_add(
 		&t,

@@ -216,7 +216,7 @@ static void class_fit(const struct class *class)
 		for (uint32_t l = 0; l < c->n_leaves; l++) {
 			struct leaf_fit *fit = &c->fits[l];
 
-			/* The first try is with nothing. */
+			/* The first try has part 0: the lower end. */
 			if (!tries && !fit->is_settled) {
 				fit->low = 0;
 				fit->low_total = 0;

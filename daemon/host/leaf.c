@@ -144,7 +144,7 @@ static unsigned int limit_kb(const struct machine *m, const struct device *leaf)
 	return !leaf->rotational && is_larger ? m->max_sectors_kb : 0;
 }
 
-/* Has the leaf the limit of its record, while it had another size before? */
+/* Does the leaf have the limit of its record, and was its size another one before? */
 static bool is_limited(const struct roots *roots, const struct device *leaf,
 		       const struct record *r)
 {

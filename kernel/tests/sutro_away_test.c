@@ -264,7 +264,7 @@ static void sutro_test_away_writeback(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sutro_is_away(&t->core, &t->a, t->now_ns));
 }
 
-/* A flush after writeback is dispatched without a word about it, and a task waits for it. */
+/* A flush after writeback counts as awaited by a task: its dispatch does not set async. */
 static void sutro_test_away_flush(struct kunit *test)
 {
 	struct sutro_test *t;

@@ -93,7 +93,7 @@ static u32 nr_queued(const struct probe_test *t, unsigned int class)
 	return t->waiting[class] + t->device.done[class] - t->probe.sent[class];
 }
 
-/* Of the task's requests, the next one is probably of the direction of which more are queued. */
+/* The next request of the task is probably of the class with more queued requests. */
 static unsigned int first_of(const struct probe_test *t)
 {
 	return nr_queued(t, M) > nr_queued(t, A) ? M : A;

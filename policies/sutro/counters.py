@@ -177,7 +177,7 @@ def _reads(words: Iterable[str]) -> list[int] | None:
     if counts is None:
         return None
     sums = list(accumulate(counts))
-    # Bound 0 is above the counts 0..2, each next one above two more.
+    # The first bound covers the counts 0 to 2, each further bound two more.
     return [*sums[2 : COUNTS - 1 : 2], sums[-1]]
 
 

@@ -123,28 +123,28 @@ def _recorded(file: str) -> list[Panel]:
 
 
 def _sample(line: str, where: str) -> Dict | None:
-    """The sample of a line; SutroError for a text that is none.
+    """The sample of a line; SutroError for a line that is not a sample.
 
     None for a line that was cut off, and for a limit of infinity, which has no curve.
     """
-    allowed = "allowed are lines of sutroctl watch --json"
+    expected = "expected the output of sutroctl watch --json"
     try:
         sample = json.loads(line)
     except (ValueError, RecursionError):
         if not line.endswith("\n"):
             return None
-        raise SutroError(f"{where}: '{line.strip()[:60]}' is no JSON: {allowed}") from None
+        raise SutroError(f"{where}: '{line.strip()[:60]}' is not JSON; {expected}") from None
     if not isinstance(sample, dict):
-        raise SutroError(f"{where}: this is no object: {allowed}")
+        raise SutroError(f"{where}: this line is not a JSON object; {expected}")
     sample.setdefault("cgroup", "")  # a recording of an earlier version
     for name in ("unit", "cgroup", "key", "path"):
         if not isinstance(sample.get(name), str):
-            raise SutroError(f"{where}: '{name}' is missing or no string: {allowed}")
+            raise SutroError(f"{where}: '{name}' is missing or not a string; {expected}")
     if "value" in sample and sample["value"] is None:
         return None
     for name in FIELDS:
         if not is_number(sample.get(name)):
-            raise SutroError(f"{where}: '{name}' is missing or no number: {allowed}")
+            raise SutroError(f"{where}: '{name}' is missing or not a number; {expected}")
     return sample
 
 

@@ -11,7 +11,7 @@ from . import values
 
 Dict = dict[str, Any]
 
-# "stated" is a ceiling: the kernel keeps it, and nothing is controlled.
+# "stated" is a limit: the kernel enforces it, and the daemon does not control it.
 HOLDS = ("held", "idle", "stated")
 NOT_YET = ("settling", "unknown", "unknown-capacity")
 

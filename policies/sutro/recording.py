@@ -78,9 +78,9 @@ def parse(text: str) -> Record:
     try:
         entry = json.loads(text)
     except RecursionError:
-        raise ValueError("this is no record of top") from None
+        raise ValueError("this line is not a record of sutroctl top") from None
     if not _has(entry, RECORD) or not all(map(_is_row, entry["rows"])):
-        raise ValueError("this is no record of top")
+        raise ValueError("this line is not a record of sutroctl top")
     return Record(entry["time"], entry["rows"])
 
 

@@ -97,9 +97,9 @@ def check(args: argparse.Namespace) -> None:
         allowed = f"{PERIOD_LEAST_S} to {PERIOD_MOST_S} s"
         raise UsageError(f"--delay={args.delay:g}: allowed is {allowed}")
     if args.iterations is not None and args.iterations < 1:
-        raise UsageError(f"--iterations={args.iterations}: allowed is 1 and more")
+        raise UsageError(f"--iterations={args.iterations}: must be at least 1")
     if args.depth is not None and args.depth < 1:
-        raise UsageError(f"--depth={args.depth}: allowed is 1 and more")
+        raise UsageError(f"--depth={args.depth}: must be at least 1")
     if args.source and args.record:
         raise UsageError("--from and --record exclude each other", "omit one of them")
     if args.source and args.device:

@@ -94,6 +94,6 @@ def rows(usage: list[Dict], promises: list[Dict], devices: list[Dict]) -> list[D
 
 
 def rank(row: Dict) -> tuple:
-    """The place of a row among others."""
+    """The sort key of a row: a guarantee that fails, the largest share, unit, device."""
     share = max((leaf["share"] for leaf in row["leaves"]), default=0.0)
     return (not row["fails"], -share, row["unit"] or row["cgroup"], row["device"])

@@ -51,7 +51,7 @@ def script(tmp_path, name, text):
 
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_json_modes(sutrod, place):
-    """Without a mode it is pretty; -j is pretty on a terminal only."""
+    """--json without a mode is pretty; -j is pretty on a terminal, and short elsewhere."""
 
     def run(*option):
         words = [*option, "status"] if place == "before" else ["status", *option]

@@ -122,16 +122,16 @@ def test_recorded_ceiling_of_infinity(tmp_path):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("nonsense", "'nonsense' is no JSON: allowed are lines of sutroctl watch --json"),
-        ("[]", "this is no object"),
-        ("{}", "'unit' is missing or no string"),
-        (json.dumps(sample(1.0, 5, path=3)), "'path' is missing or no string"),
-        (json.dumps(sample(1.0, "5")), "'got' is missing or no number"),
-        (json.dumps(sample(1.0, -5)), "'got' is missing or no number"),
-        (json.dumps(sample(float("nan"), 5)), "'time' is missing or no number"),
-        (json.dumps(sample(1.0, float("inf"))), "'got' is missing or no number"),
-        (json.dumps(sample(10**400, 5)), "'time' is missing or no number"),
-        ("[" * 100000, "is no JSON"),
+        ("nonsense", "'nonsense' is not JSON; expected the output of sutroctl watch --json"),
+        ("[]", "this line is not a JSON object"),
+        ("{}", "'unit' is missing or not a string"),
+        (json.dumps(sample(1.0, 5, path=3)), "'path' is missing or not a string"),
+        (json.dumps(sample(1.0, "5")), "'got' is missing or not a number"),
+        (json.dumps(sample(1.0, -5)), "'got' is missing or not a number"),
+        (json.dumps(sample(float("nan"), 5)), "'time' is missing or not a number"),
+        (json.dumps(sample(1.0, float("inf"))), "'got' is missing or not a number"),
+        (json.dumps(sample(10**400, 5)), "'time' is missing or not a number"),
+        ("[" * 100000, "is not JSON"),
     ],
 )
 def test_recording_with_a_mistake(tmp_path, line, expected):

@@ -53,7 +53,7 @@ class Agent:
         raise GuestGone(f"the guest's agent did not answer within {timeout_s:.0f} s")
 
     def call(self, command: str, **arguments: object) -> object:
-        """One command of the agent's protocol; its result."""
+        """Send one command of the agent's protocol, and return its result."""
         self._send({"execute": command, "arguments": arguments})
         answer = self._receive(time.monotonic() + ANSWER_S)
         if answer is None:
@@ -63,7 +63,7 @@ class Agent:
         return answer["return"]
 
     def start(self, argv: list[str], *, capture: bool = False) -> int:
-        """Start a command in the guest; its process id there."""
+        """Start a command in the guest, and return its process id there."""
         result = self.call("guest-exec", path=argv[0], arg=argv[1:], **{"capture-output": capture})
         assert isinstance(result, dict)
         return int(result["pid"])
@@ -79,7 +79,7 @@ class Agent:
         return status, b"".join(parts).decode(errors="replace")
 
     def run(self, argv: list[str], timeout_s: float = 60.0) -> tuple[int, str]:
-        """Run a short command; its exit status and output."""
+        """Run a short command, and return its exit status and output."""
         pid = self.start(argv, capture=True)
         deadline = time.monotonic() + timeout_s
         while (result := self.poll(pid)) is None:

@@ -48,7 +48,7 @@ def loaded(disk: ModelDisk, rw: str, bs: str, iodepth: int = 1, **more: object) 
 
 
 class Rate:
-    """The work of a disk under load for some seconds, which the guest keeps busy."""
+    """Rates and device time of a model disk, measured for some seconds under load."""
 
     def __init__(self, disk: ModelDisk, seconds: float) -> None:
         disk.reset()

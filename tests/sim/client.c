@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Those who read and write.
+ * Clients: the readers and writers of a simulation.
  *
- * A client keeps iodepth requests on their way; some time after one is done, or all of a burst
- * are, it sends the next.  A request is split into one piece for each leaf that it touches,
- * and is done when all pieces are.  A client that gets no request slot sleeps, and
- * with it all that it would have sent later.
+ * A client keeps iodepth requests in flight.  It sends the next one some time after one of them,
+ * or a whole burst, has completed.  A request is split into one piece for each leaf that it
+ * touches, and completes with its last piece.  A client that gets no request slot sleeps, and
+ * sends nothing else meanwhile.
  */
 #include "client.h"
 
@@ -19,13 +19,14 @@
 
 /* A task that waits for others looks again after this time, as balance_dirty_pages() does. */
 #define AWAIT_NS (4 * NSEC_PER_MSEC)
-/* From an interrupt to the program that waited for it, and back. */
+/* Time from an interrupt until the program that waited for it has sent its next request. */
 #define WAKEUP_NS (10 * NSEC_PER_USEC)
 
 /**
  * struct whole - a client's request
- * @bytes:	on their way; of flushes, one for each leaf
- * @flushes:	flushes are to follow
+ * @sent_ns:	when it was sent
+ * @bytes:	bytes that have not completed; while it flushes, the number of leaves that have not
+ * @flushes:	all leaves are flushed when the bytes have completed
  */
 struct whole {
 	u64 sent_ns;

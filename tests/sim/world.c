@@ -85,7 +85,7 @@ bool world_pass(struct world *world, u32 group, u64 cost_ns)
 	return true;
 }
 
-/* The device is left with less than it could do only as the rules allow. */
+/* Check that a verdict leaves the device idle, or not full, only where the rules allow it. */
 static void world_check_verdict(const struct world *world,
 				enum sutro_verdict verdict)
 {

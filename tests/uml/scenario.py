@@ -154,7 +154,7 @@ class Scenario(book.Scenario):
     goal: tuple[Goal, ...] = ()
 
     def check(self) -> None:
-        """Groups lie in groups that are there, and only those with none inside have jobs."""
+        """ValueError unless parents precede their groups, and only groups without children work."""
         names = [group.name for group in self.group]
         leaves = [group.name for group in self.leaves()]
         if not leaves:

@@ -131,7 +131,7 @@ class Stress:
         self.queues: set[int] = set()
 
     def write(self, file: Path, value: object) -> None:
-        """A write that may be refused: the disk may be gone, the elevator another."""
+        """Write a file, and count a refusal: the disk may be gone, or use another elevator."""
         try:
             file.write_text(f"{value}\n")
         except OSError as error:
