@@ -446,7 +446,7 @@ void sutro_apart_begin(struct sutro_core *core, bool begins, u64 now_ns)
 	sutro_apart_decide(protect);
 }
 
-/* For how long has the group that is first to be alone? */
+/* For how long must the group that is first still be alone? */
 static u64 sutro_apart_left_ns(const struct sutro_protect *protect)
 {
 	u64 ns = protect->phase_ns[SUTRO_PHASE_ALONE] - protect->first_ns;

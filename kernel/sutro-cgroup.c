@@ -199,7 +199,7 @@ static void sutro_pd_init(struct blkg_policy_data *pd)
 	sutro_latency_set(&sblkg->group, sutro_setting_latency(latency));
 }
 
-/* Has a group the setting that sutro_setting() returns?  A hint while requests arrive. */
+/* Does a group have the setting that sutro_setting() returns?  A hint while requests arrive. */
 static bool sutro_setting_is_set(struct sutro_blkg *sblkg,
 				 enum sutro_setting setting)
 {

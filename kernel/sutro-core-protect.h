@@ -64,12 +64,12 @@ struct sutro_core;
 #define SUTRO_GAP_LOOKS 64U
 
 /**
- * struct sutro_leaves - on how many leaves has a protected cgroup requests?
+ * struct sutro_leaves - counts the leaves on which a protected cgroup has requests
  * @nr:		protected groups with requests: that of the cgroup on each leaf, and those below it
  *		if it has reserved time or a latency target
- * @empty_since_ns: when there were none any more, 0 = never
- * @busy_since_ns: when there was one again
- * @busy_ns:	for how long there were some, until @empty_since_ns
+ * @empty_since_ns: when the last of these requests completed, 0 = never
+ * @busy_since_ns: when the first request after that arrived
+ * @busy_ns:	time with requests, until @empty_since_ns
  * @part:	the smallest shared part of its leaves (sutro-volume.c)
  * @part_of:	the leaf that has set it
  * @part_until_ns: until when it holds

@@ -358,7 +358,7 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 	}
 }
 
-/* Has a window enough completions, or few in so long a time? */
+/* Does a window end: with enough completions, or with few in a long time? */
 static bool sutro_window_ends(const struct sutro_device *device, u64 elapsed_ns)
 {
 	u32 nr = device->window.nr;

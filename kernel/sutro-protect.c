@@ -122,7 +122,7 @@ void sutro_protect_exit(struct sutro_group *group)
 }
 
 /**
- * sutro_protect_waits - has a protected group to wait?
+ * sutro_protect_waits - must a protected group wait?
  * @core:	the leaf
  * @own:	the protection of the group
  *

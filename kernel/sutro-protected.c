@@ -316,7 +316,7 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 }
 
 /*
- * Have other groups no requests at the moment?  Protection goes on, because they may come back
+ * Are other groups without requests at the moment?  Protection goes on, because they may come back
  * at any time, and one of their requests may take as long as many of a protected group.
  */
 static bool sutro_protect_lasts(const struct sutro_core *core, u64 now_ns)

@@ -127,7 +127,7 @@ u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 }
 
 /**
- * sutro_group_heavy - has a group more than an even part of the time?
+ * sutro_group_heavy - is a group entitled to more than an even part of the time?
  * @group:	the group
  * @nr:		active groups
  */

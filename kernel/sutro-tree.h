@@ -339,7 +339,7 @@ static inline u64 sutro_due(const struct sutro_entity *entity)
 	return entity->vtime + entity->slack;
 }
 
-/* Has a group no request because it waits for a slot?  A hint. */
+/* Is a group without requests because it waits for a slot?  A hint. */
 static inline bool sutro_is_slotless(const struct sutro_group *group)
 {
 	return !group->queued && !group->in_flight &&

@@ -220,7 +220,7 @@ static u8 sutro_trial_far_nr(const struct sutro_protect *protect,
 }
 
 /**
- * sutro_trial_is_far_short - has a group too little beside protected ones, whatever it has queued?
+ * sutro_trial_is_far_short - is the share of a group too small, however many requests it queues?
  * @own:	the protection of the group, which needs it
  */
 bool sutro_trial_is_far_short(const struct sutro_group_protect *own)

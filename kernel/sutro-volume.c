@@ -27,7 +27,7 @@
  * A cgroup may also use leaves that have nothing to do with each other: the log and the data of a
  * database are on disks of their own.  Then its requests arrive at one disk while it has others at
  * the other disk, and neither disk should idle for that reason.  So a leaf looks at each request
- * that arrives while the group has none there: has it one elsewhere?  If the leaves are
+ * that arrives while the group has none there: does it have one elsewhere?  If the leaves are
  * independent, the chance of that is the part of the time since its last completion here for which
  * it had one elsewhere.  A group moves between leaves if it happens less than
  * 1 / SUTRO_VOLUME_MOVES as often, in about 2^SUTRO_VOLUME_SHIFT requests.  Only groups that move
@@ -127,7 +127,7 @@ bool sutro_volume_used(const struct sutro_group_protect *own)
 			    sutro_volume_since_ns(own));
 }
 
-/* For how long has it had requests at any leaf? */
+/* For how long has a cgroup had requests at any leaf? */
 static u64 sutro_volume_busy_ns(const struct sutro_leaves *leaves, u64 now_ns)
 {
 	s64 ns = 0;
@@ -233,7 +233,7 @@ static bool sutro_volume_reserved_ns(struct sutro_group_protect *own,
 }
 
 /**
- * sutro_volume_think_ns - for how long had a group no request?
+ * sutro_volume_think_ns - for how long was a group without requests?
  * @own:	its protection; it gets a request, and had none at this leaf
  * @now_ns:	the time
  * @ret_ns:	the time for which it had none at this leaf; set to that at any, if it moves

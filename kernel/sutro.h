@@ -478,7 +478,7 @@ static inline bool sutro_has_news(struct sutro_queue *sq)
 	return sutro_staged(sq) || READ_ONCE(sq->kick) || READ_ONCE(sq->fired);
 }
 
-/* Has a completion come for which a dispatch waits? */
+/* Has a completion that a dispatch waits for arrived? */
 static inline bool sutro_is_awaited(struct sutro_queue *sq)
 {
 	return READ_ONCE(sq->waiting) && !list_empty_careful(&sq->notes);

@@ -119,7 +119,7 @@ static int append_rows(const struct bus *b, sd_bus_message *r,
 	return err;
 }
 
-/* Has an earlier target the same rows as @f? */
+/* Does an earlier target have the same rows as @f? */
 static bool is_shown(const struct plant *plant, const struct governed *f)
 {
 	for (const struct governed *e = plant->floors; e < f; e++)

@@ -292,7 +292,7 @@ static bool promise_awaits_cost(const struct promise *p)
 	return !p->is_known && !p->pub.part && p->running_s <= 0;
 }
 
-/* Has the unit requests waiting, but for a long time no traffic of this promise? */
+/* Do requests of the unit wait, but none of this promise has completed for a long time? */
 static bool promise_is_elsewhere(const struct promise *p)
 {
 	return p->idle_s >= ACTIVE_S && !(p->pub.fraction > 0);

@@ -149,7 +149,7 @@ void control_set_nominal(struct control *c, uint32_t node, uint32_t leaf,
 			 uint32_t weight);
 /** control_nominal() - as it was set */
 uint32_t control_nominal(const struct control *c, uint32_t node, uint32_t leaf);
-/** control_set_weighted() - has the scheduler of the leaf weights? true at first */
+/** control_set_weighted() - does the scheduler of the leaf have weights? true at first */
 void control_set_weighted(struct control *c, uint32_t leaf, bool weighted);
 /** control_set_reserves() - can the scheduler of the leaf reserve time? false at first */
 void control_set_reserves(struct control *c, uint32_t leaf, bool reserves);

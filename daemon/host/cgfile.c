@@ -316,7 +316,7 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 				  : remember_refusal(c, file, ch, ch->error);
 }
 
-/* Has a line the values that were written? Other programs may have changed other limits in it. */
+/* Does a line have the written values? Other programs may have changed other limits in it. */
 static bool has_taken(enum cgfile file, const struct cgvalue *was,
 		      const struct cgvalue *wanted, const struct cgvalue *is)
 {

@@ -15,7 +15,7 @@ int topology_new(const struct roots *roots, const struct topology *before,
 /** device_is_current() - is it still this disk that bears the name in sysfs? */
 bool device_is_current(const struct device *d, const struct roots *roots);
 
-/** device_is_readable() - has sysfs what a topology needs of the device @name? */
+/** device_is_readable() - does sysfs have the files of @name that a topology needs? */
 bool device_is_readable(const char *name, const struct roots *roots);
 
 /** device_read_scheduler() - read queue/scheduler of a leaf again; -ETIMEDOUT: see queue_read() */

@@ -22,7 +22,7 @@ struct finder {
 	bool *used;
 };
 
-/* Has a line transferred bytes? "8:16 rbytes=1 wbytes=0 ..."; io.sutro.stat has other keys
+/* Does a line report transferred bytes? "8:16 rbytes=1 wbytes=0 ..."; io.sutro.stat has other keys
  * before these.
  */
 static bool has_bytes(const char *line)

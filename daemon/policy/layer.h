@@ -50,7 +50,7 @@ int layer_freeze(struct layer *l, const struct layer *present);
  */
 int layer_read(struct layer *l, struct layer *before, char ***new_errors);
 
-/** layer_is_empty() - has it neither promises nor mistakes? */
+/** layer_is_empty() - is the layer without promises and mistakes? */
 bool layer_is_empty(const struct layer *l);
 
 void layer_done(struct layer *l);

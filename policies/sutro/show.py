@@ -208,7 +208,7 @@ def _grouped(out: Output, title: str, leaves: list[Dict], key: str) -> None:
 
 
 def _lacks_file(leaf: Dict) -> bool:
-    """Has the unit no file for weights of the leaf, because its io controller is off?"""
+    """Does the unit lack a file for weights of the leaf, because its io controller is off?"""
     return leaf["backend"] != "none" and not leaf["file"]
 
 

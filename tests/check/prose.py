@@ -33,7 +33,19 @@ class Sentence:
     text: str
 
 
-# A pattern, and what to write instead. Questions are not searched.
+# German word order, as in "Has a group no requests?". In English, a question that begins with "has"
+# has a participle.
+QUESTION = re.compile(
+    r"(?:^|[:;,] |\bhow (?:long|much|often|many \w+) |\bsince when )(?:has|have|had)\b(?P<rest>.*)",
+    re.IGNORECASE,
+)
+PARTICIPLE = re.compile(
+    r"\b(\w+ed|been|had|got|gone|come|become|done|made|set|put|cut|left|sent|lost|kept|held|met|read"
+    r"|found|built|begun|run|won|paid|spent|brought|thought|taught|\w+(en|wn))\b",
+    re.IGNORECASE,
+)
+
+# A pattern, and what to write instead. Questions are not searched for these.
 RULES = [
     (
         r"^(Who|Whoever|Whom|Whose|What|Whatever|That which)\b",
@@ -87,7 +99,11 @@ def wrong(text: str, limited: bool = True) -> list[str]:
     reasons = []
     if limited and words > MAX_WORDS:
         reasons.append(f"{words} words, {MAX_WORDS} are allowed: {text[:60]}...")
-    if not text.endswith("?"):
+    if text.endswith("?"):
+        question = QUESTION.search(text)
+        if question and not PARTICIPLE.search(question["rest"]):
+            reasons.append("a question with has and no participle: use does ... have, or is")
+    else:
         for pattern, advice in RULES:
             if match := re.search(pattern, text, re.IGNORECASE):
                 reasons.append(f"{match[0]!r}: {advice}")

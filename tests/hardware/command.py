@@ -171,7 +171,7 @@ def _recorded(file: str) -> Dict:
 
 
 def _is_whole(data: Any) -> bool:
-    """Has it all keys that show, report and picture read?"""
+    """Does it have all keys that show, report and picture read?"""
     return (
         isinstance(data, dict)
         and all(isinstance(data.get(key), kind) for key, kind in KEYS.items())

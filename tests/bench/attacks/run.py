@@ -100,7 +100,7 @@ def passed_s(condition: Callable[[], bool]) -> float:
 
 
 def is_in_force(machine: Machine, cgroup: str, weight: int) -> bool:
-    """Has the elevator this weight?"""
+    """Does the elevator have this weight?"""
     return machine.weights(cgroup) == [f"default {weight}"]
 
 
