@@ -3,7 +3,7 @@
 #
 # Usage: pre-build.sh KERNEL_VERSION BUILD_TREE
 #
-# What DKMS runs before it builds the module: finds and proves the private headers
+# DKMS runs this before it builds the module: it finds and proves the private headers
 # (block-headers.sh), then compiles on trial.
 
 set -euo pipefail

@@ -32,7 +32,7 @@ here=$(dirname "$(dirname "$(readlink -f "$0")")")
 # shellcheck source=kernel/compat/kernel-source.sh
 . "$here/compat/kernel-source.sh"
 
-# What dkms.conf installs, as targets of drivers/md/Makefile.
+# The modules that dkms.conf installs, as targets of drivers/md/Makefile.
 readonly MODULES=(
 	dm-mod.o dm-integrity.o dm-thin-pool.o dm-snapshot.o dm-clone.o dm-vdo/
 	raid456.o raid1.o bcache/
@@ -47,8 +47,8 @@ readonly PROOFS=(
 	"raid1 md.h raid1.h:r1conf r1bio raid1_info"
 )
 
-# patches: the files in patches/X.Y that change these drivers; the others are
-# for who builds a kernel.
+# patches: the files in patches/X.Y that change these drivers.  The other patches are
+# for a whole kernel.
 patches() {
 	local file
 	for file in "$here/patches/$series/"*.patch; do
@@ -170,8 +170,8 @@ apply() {
 		applied=$((applied + 1))
 	done < <(patches)
 
-	# Of the lines that say what is built, those of our modules; and the
-	# headers that the patches changed go before the kernel's.
+	# Keep the lines that build our modules, and search for headers that the
+	# patches change before those of the kernel.
 	kept=$(IFS='|' && echo "${MODULES[*]//./\\.}")
 	{
 		# shellcheck disable=SC2016

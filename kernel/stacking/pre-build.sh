@@ -3,7 +3,7 @@
 #
 # Usage: pre-build.sh KERNEL_VERSION BUILD_TREE
 #
-# What DKMS runs before it builds the drivers: finds, proves and patches their source
+# DKMS runs this before it builds the drivers: it finds, proves and patches their source
 # (driver-source.sh), then compiles on trial.
 
 set -euo pipefail

@@ -91,7 +91,7 @@ function sutro.parse(extra)
 	return found
 end
 
--- What --gres takes for such a list, "" for an empty one.
+-- The value of --gres for such a list, "" for an empty one.
 function sutro.gres(found)
 	local words = {}
 	for _, one in ipairs(found) do

@@ -2,9 +2,9 @@
 """Sentences of documents and sources, and the rules that a program can check on them.
 
 A document becomes a list of sentences and headings, each with its line. Tables, examples, literal
-blocks and comments are left out; an inline literal counts as one word. Of a source file in C or
-Python the comments and docstrings are read, of a patch the message and the comments that it adds,
-without the limit on words.
+blocks and comments are left out; an inline literal counts as one word. Of a source file, the
+comments and docstrings are read, of a patch the message and the comments that it adds, of
+debian/control the descriptions, all without the limit on words.
 
     python3 tests/check/prose.py FILE...        what the rules find in these files
 """
@@ -13,11 +13,14 @@ import ast
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 MAX_WORDS = 35
+
+# From the lines of a file to as many lines of plain text.
+Reader = Callable[[list[str]], list[str]]
 
 # The word that stands for an inline literal.
 LITERAL = "LITERAL"
@@ -87,7 +90,7 @@ RULES = [
 
 def findings(path: Path) -> list[str]:
     """The findings of the rules in a file, each with its line."""
-    limited = path.suffix not in SOURCES
+    limited = reader(path) in DOCUMENTS
     return [
         f"{one.line}: {reason}" for one in sentences(path) for reason in wrong(one.text, limited)
     ]
@@ -111,13 +114,27 @@ def wrong(text: str, limited: bool = True) -> list[str]:
 
 
 def sentences(path: Path) -> Iterator[Sentence]:
-    """The sentences and headings of a document, by the format that its name states."""
-    text = path.read_text(encoding="utf-8")
-    forms = {".md": markdown, ".rst": rst, "": abi} | SOURCES
-    form = forms.get(path.suffix, man)
-    for line, paragraph in paragraphs(form(text.splitlines())):
+    """The sentences and headings of a file that has a reader."""
+    form = reader(path)
+    assert form, f"{path} has no reader"
+    for line, paragraph in paragraphs(form(path.read_text(encoding="utf-8").splitlines())):
         for part in re.split(r"(?<=[\w)\]%\"'*][.!?])[\"')*]*\s+", paragraph):
             yield Sentence(line, part.strip(" *"))
+
+
+def reader(path: Path) -> Reader | None:
+    """The reader of a file, by its name or first line; None for a file without text for people."""
+    if path.name in NAMES or path.suffix in SUFFIXES:
+        return NAMES.get(path.name) or SUFFIXES[path.suffix]
+    if path.suffix:
+        return man if re.fullmatch(r"\.[1-8]", path.suffix) else None
+    with open(path, encoding="utf-8", errors="replace") as file:
+        first = file.readline(100)
+    if first.startswith("What:"):
+        return abi
+    if "python" in first:
+        return python_comments
+    return hash_comments if first.startswith("#") else None
 
 
 def paragraphs(lines: list[str]) -> Iterator[tuple[int, str]]:
@@ -223,8 +240,8 @@ def python_comments(lines: list[str]) -> list[str]:
                 for number in range(node.body[0].lineno - 1, node.body[0].end_lineno or 0):
                     kept[number] = lines[number].replace('"""', "   ")
     for token in tokenize.generate_tokens(iter(f"{line}\n" for line in lines).__next__):
-        if token.type == tokenize.COMMENT and "SPDX-" not in token.string:
-            kept[token.start[0] - 1] = token.string.lstrip("#! ")
+        if token.type == tokenize.COMMENT and not re.match("#!|# SPDX-", token.string):
+            kept[token.start[0] - 1] = token.string.lstrip("# ")
     return [re.sub(r"`[^`]*`", LITERAL, line) for line in kept]
 
 
@@ -243,11 +260,108 @@ def patch_text(lines: list[str]) -> list[str]:
     return [one or other for one, other in zip(message, c_comments(added), strict=True)]
 
 
-SOURCES = {
+def line_comments(lines: list[str], mark: str) -> list[str]:
+    """Comments that begin with a mark. A comment behind code stands alone."""
+    pattern = re.compile(rf"(?P<code>^|.*\s)(?:{mark})(?P<text>\s.*|)$")
+    kept = []
+    for line in lines:
+        found = None if OF_TOOLS.search(line) else pattern.match(line)
+        text = found["text"].strip() if found else ""
+        kept.append(ALONE + text if text and found and found["code"].strip() else text)
+    return [re.sub(r"`[^`]*`|\$?\b\w*_\w*\b", LITERAL, line) for line in kept]
+
+
+def hash_comments(lines: list[str]) -> list[str]:
+    """The comments of shell scripts, TOML, meson, units and other files of settings."""
+    return line_comments(lines, "#+")
+
+
+def dash_comments(lines: list[str]) -> list[str]:
+    """The comments of a source in Lua."""
+    return line_comments(lines, "--+")
+
+
+def slash_comments(lines: list[str]) -> list[str]:
+    """The comments of sources in Go, JavaScript and CSS."""
+    blocks = [OF_JSDOC.sub("@member: ", line) for line in lines]
+    ends = line_comments(lines, "//")
+    return [one or other for one, other in zip(c_comments(blocks), ends, strict=True)]
+
+
+def litmus_comments(lines: list[str]) -> list[str]:
+    """The comments of a litmus test."""
+    return c_comments([line.replace("(*", "/*").replace("*)", "*/") for line in lines])
+
+
+def xml_comments(lines: list[str]) -> list[str]:
+    """The comments of an XML or HTML file, without the names and types of arguments."""
+    kept, inside = [], False
+    for line in lines:
+        begins = not inside and line.partition("<!--")[2]
+        text = begins or (line if inside else "")
+        inside = (inside or "<!--" in line) and "-->" not in line
+        text = text.partition("-->")[0]
+        kept.append(re.sub(r"^ +(\w+( [a-z(){}]+)?,? )+(?= )", _blank, text))
+    return [re.sub(r"[@&%]?\b\w*_\w*\b(\(\))?", LITERAL, line) for line in kept]
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+def catalog(lines: list[str]) -> list[str]:
+    """The subjects and texts of a message catalog."""
+    kept = []
+    for line in lines:
+        left_out = re.match(r"#|-- |Defined-By:|Documentation:", line)
+        kept.append("" if left_out else re.sub(r"^Subject: ", ALONE, line))
+    return [re.sub(r"@\w+@|\"[^\"]+\"", LITERAL, line) for line in kept]
+
+
+def control(lines: list[str]) -> list[str]:
+    """The comments and descriptions of debian/control."""
+    kept, inside = [], False
+    for line in lines:
+        inside = line.startswith("Description:") or (inside and line.startswith(" "))
+        text = re.sub(r"^Description: ", ALONE, line) if inside else ""
+        kept.append("" if text.strip() == "." else text.lstrip(" "))
+    return [one or other for one, other in zip(kept, hash_comments(lines), strict=True)]
+
+
+# Lines that address tools, and settings that are commented out.
+OF_TOOLS = re.compile(r"SPDX-|^#!|# (shellcheck|vim|fmt|noqa|type|pylint)\b|CONFIG_\w+ is not set")
+
+# The name and the type of a parameter.
+OF_JSDOC = re.compile(
+    r"@(param|property|typedef|returns?|type)\b( *\{.*\})?( +\[?\w[\w.]*\]?(?= *(\s|$|\*/)))?"
+)
+
+DOCUMENTS = (markdown, rst, abi, man, catalog)
+SUFFIXES: dict[str, Reader] = {
+    ".md": markdown,
+    ".rst": rst,
     ".c": c_comments,
     ".h": c_comments,
     ".py": python_comments,
     ".patch": patch_text,
+    ".lua": dash_comments,
+    ".litmus": litmus_comments,
+    ".catalog": catalog,
+    **dict.fromkeys((".go", ".mod", ".js", ".mjs", ".css"), slash_comments),
+    **dict.fromkeys((".xml", ".html"), xml_comments),
+    **dict.fromkeys(
+        (
+            *(".toml", ".config", ".conf", ".policy", ".sh", ".build", ".options", ".in", ".yml"),
+            *(".yaml", ".socket", ".service", ".packages", ".pip", ".zsh", ".fish", ".bash"),
+            *(".slice", ".rules", ".spec", ".nix"),
+            *(".preinst", ".postinst", ".prerm", ".postrm", ".dkms", ".install"),
+        ),
+        hash_comments,
+    ),
+}
+NAMES: dict[str, Reader] = {
+    "control": control,
+    **dict.fromkeys(("rules", "Kbuild", "Kconfig", "Makefile", "PKGBUILD"), hash_comments),
 }
 
 

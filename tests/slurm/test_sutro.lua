@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: LGPL-2.1-or-later
 --
 -- Usage: lua5.1 test_sutro.lua FOLDER. The texts of --extra that job_submit takes and refuses, and
--- what it does to jobs; FOLDER has sutro.lua and job_submit.lua.
+-- its changes of jobs. FOLDER has sutro.lua and job_submit.lua.
 
 local folder = arg[1]
 local sutro = dofile(folder .. "/sutro.lua")
