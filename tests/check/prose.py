@@ -113,6 +113,15 @@ def wrong(text: str, limited: bool = True) -> list[str]:
     return reasons
 
 
+def abbreviations(path: Path) -> Iterator[tuple[int, str]]:
+    """The words of three and more capitals outside literals and headings, each with its line."""
+    for one in sentences(path):
+        if not one.text.isupper():
+            for word in re.findall(r"(?<![\w./$@-])([A-Z][A-Z\d]{2,})s?(?![\w/=]|\.\w)", one.text):
+                if not word.startswith(LITERAL):
+                    yield one.line, word
+
+
 def sentences(path: Path) -> Iterator[Sentence]:
     """The sentences and headings of a file that has a reader."""
     form = reader(path)

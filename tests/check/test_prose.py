@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Documents and comments are in plain English: prose.py has the rules."""
 
+import re
 from pathlib import Path
 
 import prose
@@ -50,6 +51,37 @@ def test_prose_of_sources() -> None:
     names = [name for name in SOURCES if name not in OPEN]
     found = [f"{name}:{text}" for name in names for text in prose.findings(TOP / name)]
     assert not found, "\n".join(found)
+
+
+# Words in capitals that are no abbreviations of a term: names of formats, licences and programs;
+NAMES = {
+    *("AVX2", "DEVLINKS", "GPL", "JSON", "LGPL", "LUKS2", "NULL", "PKGBUILD"),
+    *("PNG", "QEMU", "RPM", "SPDX", "SVG", "TOML", "UTF", "XML", "ZFS"),
+    # heads of columns and marks in the output of sutroctl; and arguments.
+    *("CAPACITY", "COST", "ENTITLED", "GOT", "LINE", "NEEDED", "PARTIAL", "READ", "SET", "WEIGHT"),
+    *("DIR", "MAJ", "MIN", "NAME", "PATH", "VOLUME"),
+}
+# Numbers of errors and signals.
+CODE = re.compile(r"E[A-Z]{3,}|SIG[A-Z]+")
+
+
+def glossary() -> set[str]:
+    """The terms of the section "Abbreviations" of the glossary."""
+    text = (TOP / "Documentation/glossary.rst").read_text().partition("\nAbbreviations\n")[2]
+    return {word for line in re.findall(r"^\w.*$", text, re.M) for word in line.split(", ")}
+
+
+def test_abbreviations() -> None:
+    """Each abbreviation in a document is in the glossary, and each in the glossary is used."""
+    allowed = glossary() | NAMES
+    used, found = set(), []
+    for name in DOCUMENTS:
+        for line, word in prose.abbreviations(TOP / name):
+            used.add(word)
+            if word not in allowed and not CODE.fullmatch(word):
+                found.append(f"{name}:{line}: {word} is not in Documentation/glossary.rst")
+    assert not found, "\n".join(found)
+    assert not allowed - used
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -317,3 +349,10 @@ def test_prose_rules(text: str) -> None:
 )
 def test_prose_allows(text: str) -> None:
     assert not prose.wrong(text)
+
+
+def test_abbreviations_of_a_document(tmp_path: Path) -> None:
+    """Plurals count, and headings, literals, names of files and assignments do not."""
+    path = tmp_path / "a.md"
+    path.write_text("# ABC\n\nTwo CPUs, `DEF`, GHI.rst and JKL=1 of RAM.\n")
+    assert [word for _, word in prose.abbreviations(path)] == ["CPU", "RAM"]
