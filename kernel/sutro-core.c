@@ -25,7 +25,9 @@
  * 3. Mechanisms
  *
  * Each is here for a section of Documentation/results.md, or for a test.  Its price is paid while
- * it is at work.  Other files bind it to the block layer and to cgroups, and show what it does.
+ * it is at work.  The second line of a row has its files.  Other files bind them to the block
+ * layer (iosched, dispatch) and to cgroups (active, cgroup, setting), and show what they do
+ * (debugfs, stat, sysfs, trace).
  *
  *	mechanism		needed by		price
  *
@@ -46,12 +48,12 @@
  *	caches of drives	fsync: equal weights;	reads wait for writes
  *	 destage		tests/sim hdd-cache-*	that were charged
  *	amplification		tests/sim: ssd-nearly	charges of writes follow
- *				-full			within half a second
+ *	 amplification		-full			within half a second
  *	devices that change	Fairness: slower writes	probes begin again
  *	 change
  *	probes			Fairness: 4 KiB and	2 % of the time one class
  *	 probe, due, meter,	256 KiB, reads and	of requests is sent
- *	 peer, result		writes, write cache
+ *	 peer, guest, result	writes, write cache
  *	protection		Fairness: reader with	what others leave unused
  *	 favoured, protect,	think time; tests/sim	in reserved windows
  *	 protected, gap, think,	test_protect.py,

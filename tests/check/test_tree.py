@@ -137,6 +137,18 @@ def test_kunit_suites_run_everywhere() -> None:
     assert {f"sutro_{name}" for name in re.findall(r"\w+", names[1])} == suites
 
 
+def test_mechanisms_name_their_files() -> None:
+    """The table at the top of sutro-core.c has each file of the elevator, and no other."""
+    text = (TOP / "kernel/sutro-core.c").read_text()
+    section = text.partition("3. Mechanisms\n")[2].partition("*/")[0]
+    prose, _, table = section.partition("mechanism\t")
+    others = re.findall(r"\(([^)]*)\)", prose)
+    rows = re.findall(r"^ \*\t ([^\t\n]*)", table, re.MULTILINE)
+    names = re.findall(r"\w+", " ".join([*others, *(re.sub(r"\(.*?\)", "", row) for row in rows)]))
+    files = {path.stem.removeprefix("sutro-") for path in TOP.glob("kernel/sutro-*.c")}
+    assert set(names) == files
+
+
 def test_every_file_of_the_simulation_runs() -> None:
     """Each file with tests is named where meson's tests are listed."""
     build = (TOP / "tests/sim/meson.build").read_text()
