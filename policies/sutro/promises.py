@@ -13,6 +13,8 @@ Dict = dict[str, Any]
 
 # "stated" is a limit: the kernel enforces it, and the daemon does not control it.
 HOLDS = ("held", "idle", "stated")
+# Words for people in place of a state; other states are their own words.
+WORDS = {"stated": "set"}
 NOT_YET = ("settling", "unknown", "unknown-capacity")
 
 # The meaning of a key in the few letters of a column.
@@ -33,6 +35,11 @@ TARGETS = {"LatencyTarget": "read", "WriteLatencyTarget": "write", "FsyncLatency
 def fails(promise: Dict) -> bool:
     """Does a promise not hold, as far as the daemon has a verdict?"""
     return promise["state"] not in HOLDS + NOT_YET
+
+
+def state_word(promise: Dict) -> str:
+    """The state of a promise for people."""
+    return WORDS.get(promise["state"], promise["state"])
 
 
 def worst_first(promises: list[Dict]) -> list[Dict]:

@@ -7,7 +7,17 @@ from rich.table import Table
 from rich.text import Text
 
 from . import values
-from .promises import ABOUT, NOT_YET, TARGETS, about, fails, granted, percentile, stated
+from .promises import (
+    ABOUT,
+    NOT_YET,
+    TARGETS,
+    about,
+    fails,
+    granted,
+    percentile,
+    state_word,
+    stated,
+)
 from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent
 
 Dict = dict[str, Any]
@@ -22,7 +32,7 @@ MEASURED_AT = {
 def state(promise: Dict) -> Text:
     """The state of a promise, coloured by whether it holds."""
     style = BAD if fails(promise) else PENDING if promise["state"] in NOT_YET else GOOD
-    return Text(promise["state"], style=style)
+    return Text(state_word(promise), style=style)
 
 
 def number(key: str, value: float | None) -> str:
@@ -50,7 +60,7 @@ def mistakes(out: Output, data: Dict) -> None:
 
 def promises(out: Output, found: list[Dict]) -> None:
     """A line for each promise, and why it does not hold."""
-    table = columns("UNIT", "PROMISE", "PATH", ">VALUE", ">GRANTED", ">GOT", "STATE")
+    table = columns("UNIT", "GUARANTEE", "PATH", ">VALUE", ">GRANTED", ">GOT", "STATE")
     for promise in found:
         key = promise["key"]
         table.add_row(
@@ -113,6 +123,8 @@ def explained(out: Output, found: list[Dict]) -> None:
         out.print(line.append(f"  got {number(key, promise['got'])}"))
         if promise["cause"]:
             out.print("  because " + promise["cause"])
+        if promise["state"] == "stated":
+            out.print(Text("  the kernel enforces it, and sutrod does not measure it", style=FAINT))
         if measured := MEASURED_AT.get(promise.get("measured_at", "")):
             out.print(Text(f"  measured {measured}", style=FAINT))
         if promise["granted"] < 1 and promise["device"]:
@@ -136,8 +148,9 @@ def _reserve(promise: Dict) -> str:
 
 
 def _needs(promise: Dict) -> Table:
-    """The table of the leaves of a promise, with the need of each."""
-    headers = (">NEEDED", ">ALLOTTED", ">GOT", ">WEIGHT", ">COST")
+    """The table of the leaves of a promise, with the need of each; a target has no cost."""
+    key = promise["key"]
+    headers = (">NEEDED", ">ALLOTTED", ">GOT", ">WEIGHT", *(() if key in TARGETS else (">COST",)))
     table = columns("  LEAF", "SCHEDULER", *headers)
     for leaf in promise["leaves"]:
         table.add_row(
@@ -147,7 +160,7 @@ def _needs(promise: Dict) -> Table:
             percent(leaf["share_allotted"]),
             percent(leaf["share_got"]),
             str(leaf["weight"]),
-            _cost(promise["key"], leaf["cost_ns"]),
+            *(() if key in TARGETS else (_cost(key, leaf["cost_ns"]),)),
         )
     return table
 
@@ -209,7 +222,7 @@ def fits(out: Output, data: Dict) -> None:
         out.print(Text.assemble((device["path"], NAME), "  ", (verdict, style)))
         out.print(Text(f"  {device['reason']}"))
         headers = (">FLOOR", ">CAPACITY", ">SHARE", ">GRANTED")
-        table = columns("  UNIT", "PROMISE", *headers, "SET IN")
+        table = columns("  UNIT", "GUARANTEE", *headers, "SET IN")
         for floor in device["floors"]:
             table.add_row(
                 Text("  " + floor["unit"], style=NAME),

@@ -16,7 +16,7 @@ from . import values
 from .answer import Answer, interrupted, wait, wants_json
 from .client import Client
 from .errors import NotRunning
-from .promises import granted, stated, worst_first
+from .promises import granted, state_word, stated, worst_first
 
 Dict = dict[str, Any]
 
@@ -37,7 +37,7 @@ def line(promise: Dict, time_s: float) -> str:
         of = f"{values.short(key, granted(promise))} of {of}"
     clock = time.strftime("%H:%M:%S", time.localtime(time_s))
     subject = f"{clock} {promise['unit'] or promise['cgroup']} {key}={promise['path']} {of}"
-    return f"{subject}: got {values.short(key, promise['got'])}, {promise['state']}"
+    return f"{subject}: got {values.short(key, promise['got'])}, {state_word(promise)}"
 
 
 async def watch(client: Client, args: argparse.Namespace) -> Answer:

@@ -440,10 +440,10 @@ def test_promises_json(promised):
 def test_ceiling_of_infinity(sutrod):
     """No number: "infinity" in a text, null in JSON."""
     sutroctl("policy", "set", "--runtime", "web", "ReadBandwidthMax=/srv infinity")
-    line = r"read max +/srv +infinity +- +- +stated"
+    line = r"read max +/srv +infinity +- +- +set"
     sutrod.until(lambda: re.search(line, sutroctl("status").out))
     assert re.search(r"read max +infinity +- ", sutroctl("top", "--once").out)
-    assert "ReadBandwidthMax=/srv infinity  stated" in sutroctl("explain", "web").out
+    assert "ReadBandwidthMax=/srv infinity  set" in sutroctl("explain", "web").out
     data = sutroctl("status", "--json").json()
     fits(data, STATUS)
     assert [promise["value"] for promise in data["promises"]] == [None]
