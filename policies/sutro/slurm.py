@@ -12,8 +12,8 @@ run, or fails, the service (sutro-slurm watch) resets the policy later. The epil
 same: slurmd drains the node of a failing one.
 
 A job whose text is malformed, or names a path out of reach of sutrod (reach.py), is held with the
-reason as its AdminComment. So is one whose floors sutrod refuses for lack of capacity: a service may
-have got a floor since gres.conf was written. A prolog that fails would drain the node.
+reason as its AdminComment. So is one whose floors sutrod refuses for lack of capacity: a service
+may have got a floor since gres.conf was written. A prolog that fails would drain the node.
 
 The service drains the node when a floor of a job is infeasible for DRAIN_AFTER_S: the disks do less
 than the configuration of Slurm states, so no further job should count on them.

@@ -275,7 +275,7 @@ def test_delegated_cgroup_that_changes_all_the_time(
 
 
 def test_watches_of_a_delegated_unit(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """Of more than 500 cgroups in a unit, some have no watch: the comparison finds their changes."""
+    """Of over 500 cgroups in a unit, some have no watch: the comparison finds their changes."""
     a = systemd.start("a.service", 200)
     service = systemd.start("box.service", 50)
     boxes = [f"{service}/{number}" for number in range(510)]
@@ -303,7 +303,7 @@ def test_watches_of_a_delegated_unit(machine: Machine, systemd: Systemd, sutrod:
 def test_siblings_are_written_when_their_scale_changes(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:
-    """bfq has weights up to 1000; those of siblings are scaled together, and left alone otherwise."""
+    """bfq has weights up to 1000: those of siblings are scaled together, and left alone else."""
     file = "io.bfq.weight"
     a, b = systemd.start("a.service", 200), systemd.start("b.service", 600)
     sutrod.start()

@@ -200,7 +200,7 @@ def test_mistakes_in_a_new_guarantee_are_shown(page: Page) -> None:
     page.open()
     page.add("db.timer", "WriteBandwidthMin", "/dev/vg0/log", "2M")
     page.until(lambda: 'unit "db.timer" has no cgroup' in page.text("#dialog [role=alert]"))
-    page.fill("unit", "bakup")
+    page.fill("unit", "backups")
     page.fill("path", "/proc")
     page.submit()
     page.until(lambda: '"/proc" is out of reach of sutrod' in page.text("#dialog [role=alert]"))
@@ -209,11 +209,11 @@ def test_mistakes_in_a_new_guarantee_are_shown(page: Page) -> None:
     page.until(lambda: "it does not exist" in page.text("#dialog [role=alert]"))
     page.fill("path", "/dev/vg0/log")
     page.submit()
-    page.until(lambda: 'There is no unit "bakup.service"' in page.text("#dialog [role=alert]"))
-    assert "bakup" not in str(page.sutrod.call("ListPromises"))
+    page.until(lambda: 'There is no unit "backups.service"' in page.text("#dialog [role=alert]"))
+    assert "backups" not in str(page.sutrod.call("ListPromises"))
     page.submit()
     page.until(page.closed)
-    policy = page.sutrod.call("GetPolicy", "bakup.service")
+    policy = page.sutrod.call("GetPolicy", "backups.service")
     assert [str(one["value"]) for one in policy] == ["/dev/vg0/log 2M"]
     assert page.complaints() == []
 
