@@ -10,7 +10,7 @@
  * need not be 1, because parts of a drive work at the same time.
  *
  * So this quotient of the last 8 windows is compared with that of the last 128, both of sums
- * that decay.  If one is more than 1.5 times the other, all classes are probed again, as at
+ * that decay.  If one is more than 4/3 of the other, all classes are probed again, as at
  * the beginning, and results from before no longer count.  Then 32 windows pass before the
  * next comparison, as after the first result of a class, which changes the table.  When only
  * the mix or another cost of the table has changed, probes are of no use, and a class that has
@@ -18,9 +18,9 @@
  *
  *	A reader and a writer of 16 KiB share a drive, and a second holds charges of
  *	1000 ms.  Then a write takes five times as long, and a second holds charges of
- *	400 ms.  The quotient rises from 1.0 to 2.5.  After seven new windows, 0.39 of the
- *	decaying sum is from before, so that of the last ones is 1 / (0.39 + 0.61 * 0.4) =
- *	1.57.
+ *	400 ms.  The quotient rises from 1.0 to 2.5.  After five new windows, 0.51 of the
+ *	decaying sum is from before, so that of the last ones is 1 / (0.51 + 0.49 * 0.4) =
+ *	1.42.
  *
  * A drive with a write cache changes all the time, and writes pay for the time that no charge
  * explains (sutro-amplification.c): nothing is done there.
@@ -42,11 +42,11 @@ static void sutro_change_add(struct sutro_change_sums *sums, u64 elapsed_us,
 	sums->cost_us += cost_us - (sums->cost_us >> shift);
 }
 
-/* Is the quotient of @a more than 1.5 times that of @b? */
+/* Is the quotient of @a more than 4/3 of that of @b? */
 static bool sutro_change_exceeds(const struct sutro_change_sums *a,
 				 const struct sutro_change_sums *b)
 {
-	return 2 * a->elapsed_us * b->cost_us > 3 * b->elapsed_us * a->cost_us;
+	return 3 * a->elapsed_us * b->cost_us > 4 * b->elapsed_us * a->cost_us;
 }
 
 /**

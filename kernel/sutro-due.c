@@ -112,6 +112,7 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 				const struct sutro_device *device,
 				unsigned int class)
 {
+	const struct sutro_probe_class *of = &probe->of[class];
 	bool first = sutro_probe_is_untried(probe, device, class);
 
 	if (probe->rare)
@@ -121,7 +122,8 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 	/* The first probe of a class comes soon, unless one has failed. */
 	if (first)
 		return probe->lasted_ns;
-	return probe->lasted_ns * (probe->of[class].probes == 1 ? 9 : 49);
+	return probe->lasted_ns *
+	       (of->probes == 1 || of->differs || of->changed_ns ? 9 : 49);
 }
 
 static bool sutro_probe_is_due(const struct sutro_probe *probe,
@@ -248,6 +250,7 @@ static void sutro_probe_renew(struct sutro_probe *probe,
 		of->next = 0;
 		of->probes = 1;
 		of->interval_ns = SUTRO_PROBE_INTERVAL_MIN_NS;
+		of->changed_ns = now_ns;
 		of->due_ns = now_ns;
 	}
 }

@@ -112,6 +112,8 @@
 /* A ramp goes on where an earlier one ended, if that was this short a time ago. */
 #define SUTRO_PROBE_RESUME_NS (1000 * MS)
 #define SUTRO_PROBE_INTERVAL_MAX_NS (4000 * MS)
+/* After a change, the pause is at most this part of the time since then. */
+#define SUTRO_PROBE_CHANGED_PART 4
 #define SUTRO_PROBE_MAX_FAILURES 6
 /* The pause after a failure is this many times longer where the cost follows from the bytes. */
 #define SUTRO_PROBE_RETRY_BY_BYTES 8
@@ -193,6 +195,19 @@ static u32 sutro_probe_spare16(const struct sutro_probe *probe, u64 ns16)
 		       SUTRO_PROBE_SPARE_NONE, SUTRO_PROBE_SPARE_MOST);
 }
 
+/* The longest pause between two probes: shorter while the cost is in doubt. */
+static u64 sutro_probe_most_ns(struct sutro_probe_class *of, u64 now_ns)
+{
+	u64 most_ns = (now_ns - of->changed_ns) / SUTRO_PROBE_CHANGED_PART;
+
+	if (most_ns >= SUTRO_PROBE_INTERVAL_MAX_NS)
+		of->changed_ns = 0;
+	if (of->differs)
+		return SUTRO_PROBE_INTERVAL_MIN_NS;
+	return of->changed_ns ? max(most_ns, SUTRO_PROBE_INTERVAL_MIN_NS)
+			      : SUTRO_PROBE_INTERVAL_MAX_NS;
+}
+
 /* @spare16: SUTRO_PROBE_SPARE_NONE, or more if there were too few requests. */
 static void sutro_probe_result(struct sutro_probe *probe,
 			       struct sutro_device *device, u64 ns16, u32 depth,
@@ -228,9 +243,9 @@ static void sutro_probe_result(struct sutro_probe *probe,
 	/* The mix changes by chance, and with it the result: two are enough for a time. */
 	if (probe->mixed && of->nr > 1)
 		of->interval_ns = SUTRO_PROBE_INTERVAL_MAX_NS;
-	of->due_ns = now_ns + of->interval_ns;
-
 	sutro_probe_learn(probe, device, now_ns);
+	of->interval_ns = min(of->interval_ns, sutro_probe_most_ns(of, now_ns));
+	of->due_ns = now_ns + of->interval_ns;
 	sutro_probe_end(probe, device, now_ns);
 }
 

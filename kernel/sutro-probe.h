@@ -54,6 +54,8 @@ struct sutro_peer {
  * @unsaturated: there never were enough requests
  * @no_guests:	those of other groups took most of the time of its last probe
  * @bounded:	nor nearly enough: its cost is estimated (sutro-result.c)
+ * @differs:	the last result is far from the cost that the ones before led to
+ * @changed_ns:	when results from before were last dropped, 0 if never
  * @took_ns16:	how long each request took by its results
  * @most_ns16:	the most that it costs: @took_ns16 / @most_depth
  * @likely_ns16: less, if the last step of the ramp shows that the device could work on more
@@ -74,6 +76,8 @@ struct sutro_probe_class {
 	bool unsaturated;
 	bool no_guests;
 	bool bounded;
+	bool differs;
+	u64 changed_ns;
 	u64 took_ns16;
 	u64 most_ns16;
 	u64 likely_ns16;

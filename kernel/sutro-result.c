@@ -8,6 +8,17 @@
  * the median, because reads after writes pay for them: a group that is the only one with
  * such requests cannot make them cheap by a few probes with blocks that hold no data.
  *
+ * Of a drive without a cache, writes that become slower or faster have new results that agree.  If
+ * the last two do, and are more than 1.5 times the cost or less than two thirds of it, older ones
+ * no longer count.  After the first such result the next probe comes soon, and while a change is
+ * recent, probes come after a quarter of the time since it at most: garbage collection begins and
+ * ends.  Reads are left out: those of blocks that hold no data are cheap.
+ *
+ *	A write of 16 KiB costs 250 us while the drive collects garbage, for 2 s, and 119 us in the
+ *	next 2 s, beside a reader of as many bytes.  The bus is the limit for both together, so no
+ *	window shows it (sutro-change.c).  With the second largest result the writer had 0.32 of
+ *	the device in each second half; with two results each time, 0.49 in all.
+ *
  * Where there never were enough requests to saturate the device, only the results
  * with the most in flight count, and even they are too high: the device could have
  * worked on more.  The last step of the ramp shows by how much: after a doubling that halves the
@@ -199,6 +210,33 @@ static void sutro_probe_set(struct sutro_probe *probe,
 		sutro_cost_measured(device, class, ns16, 0);
 }
 
+/* Is a result, or a cost, more than 1.5 times the other? */
+static bool sutro_result_differs(u64 a_ns16, u64 b_ns16)
+{
+	return 2 * a_ns16 > 3 * b_ns16 || 2 * b_ns16 > 3 * a_ns16;
+}
+
+/* If the last two results agree, and are far from the cost, the others are of the past. */
+static void sutro_result_renew(struct sutro_probe_class *of, u64 cost_ns16,
+			       u64 now_ns)
+{
+	u32 last = (of->next + SUTRO_PROBE_RESULTS - 1) % SUTRO_PROBE_RESULTS;
+	u32 before = (of->next + SUTRO_PROBE_RESULTS - 2) % SUTRO_PROBE_RESULTS;
+	bool differs = sutro_result_differs(of->result[last].ns16, cost_ns16);
+
+	if (of->nr > 2 && differs && of->differs &&
+	    !sutro_result_differs(of->result[last].ns16,
+				  of->result[before].ns16)) {
+		of->result[0] = of->result[before];
+		of->result[1] = of->result[last];
+		of->nr = 2;
+		of->next = 2;
+		of->changed_ns = now_ns;
+		differs = false;
+	}
+	of->differs = differs && of->nr > 1;
+}
+
 /**
  * sutro_probe_learn - a probe has a result: the cost of its class
  * @probe:	the probe, with the result among those of the class
@@ -211,10 +249,16 @@ void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,
 	bool is_write = sutro_cost_op(probe->class) == SUTRO_WRITE;
 	unsigned int mate = sutro_cost_mate(probe->class);
 	struct sutro_probe_class *of = &probe->of[probe->class];
-	u32 depth = sutro_probe_depth(of, now_ns);
-	u64 ns16 = sutro_probe_cost(of, is_write, depth, now_ns);
-	u32 spare16 = sutro_probe_spare_least16(of, depth, now_ns);
+	u32 depth, spare16;
+	u64 ns16;
 
+	if (is_write && !probe->mixed && !of->unsaturated &&
+	    !device->amplification.has_cache)
+		sutro_result_renew(of, device->costs.ns16[probe->class],
+				   now_ns);
+	depth = sutro_probe_depth(of, now_ns);
+	ns16 = sutro_probe_cost(of, is_write, depth, now_ns);
+	spare16 = sutro_probe_spare_least16(of, depth, now_ns);
 	of->bounded = of->unsaturated && spare16 > SUTRO_PROBE_SPARE_FEW;
 	of->took_ns16 = ns16 * depth;
 	of->most_depth = depth;

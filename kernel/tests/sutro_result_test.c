@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of the cost of a class by the results of its probes (sutro-result.c), where there
- * were too few requests to saturate the device.
+ * KUnit tests of the cost of a class by the results of its probes (sutro-result.c): with too few
+ * requests to saturate the device, and of a device that changes.
  */
 #include <kunit/test.h>
 #include <linux/module.h>
@@ -53,6 +53,21 @@ static void learn(struct result_test *t, unsigned int class, u64 cost_ns,
 			       .depth = depth,
 			       .spare16 = spare16 },
 	};
+	sutro_probe_learn(&t->probe, &t->device, SEC);
+}
+
+/* One more probe of a class, with enough requests. */
+static void learn_more(struct result_test *t, unsigned int class, u64 cost_ns)
+{
+	struct sutro_probe_class *of = &t->probe.of[class];
+
+	t->probe.class = class;
+	of->result[of->next].ns16 = cost_ns << SUTRO_NS16_SHIFT;
+	of->result[of->next].at_ns = SEC;
+	of->result[of->next].depth = 64;
+	of->result[of->next].spare16 = SUTRO_PROBE_SPARE_NONE;
+	of->next = (of->next + 1) % SUTRO_PROBE_RESULTS;
+	of->nr = min_t(u32, of->nr + 1, SUTRO_PROBE_RESULTS);
 	sutro_probe_learn(&t->probe, &t->device, SEC);
 }
 
@@ -144,12 +159,64 @@ static void sutro_test_few_large(struct kunit *test)
 	expect_cost(t, few, 1200000);
 }
 
+/* Writes that become faster are cheaper after two results, as after garbage collection. */
+static void sutro_test_faster_writes(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+	int i;
+
+	for (i = 0; i < 2 * SUTRO_PROBE_RESULTS; i++)
+		learn_more(t, WRITE, 250000);
+	learn_more(t, WRITE, 120000);
+	/* It may be a moment in which a cache took them. */
+	expect_cost(t, WRITE, 250000);
+	KUNIT_EXPECT_TRUE(test, t->probe.of[WRITE].differs);
+	learn_more(t, WRITE, 120000);
+	expect_cost(t, WRITE, 120000);
+	KUNIT_EXPECT_EQ(test, t->probe.of[WRITE].changed_ns, SEC);
+	KUNIT_EXPECT_FALSE(test, t->probe.of[WRITE].differs);
+	/* And back, over the end of the ring. */
+	for (i = 0; i < SUTRO_PROBE_RESULTS; i++)
+		learn_more(t, WRITE, 120000);
+	learn_more(t, WRITE, 250000);
+	learn_more(t, WRITE, 250000);
+	expect_cost(t, WRITE, 250000);
+}
+
+/* Two results that differ from each other, and those of a cache, change nothing. */
+static void sutro_test_no_change(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+	int i;
+
+	for (i = 0; i < SUTRO_PROBE_RESULTS; i++)
+		learn_more(t, WRITE, 250000);
+	learn_more(t, WRITE, 120000);
+	learn_more(t, WRITE, 60000);
+	expect_cost(t, WRITE, 250000);
+	for (i = 0; i < SUTRO_PROBE_RESULTS; i++)
+		learn_more(t, WRITE, 250000);
+	t->device.amplification.has_cache = true;
+	learn_more(t, WRITE, 120000);
+	learn_more(t, WRITE, 120000);
+	expect_cost(t, WRITE, 250000);
+	/* Nor do reads of blocks that hold no data. */
+	t->device.amplification.has_cache = false;
+	for (i = 0; i < SUTRO_PROBE_RESULTS; i++)
+		learn_more(t, SMALL, 80000);
+	learn_more(t, SMALL, 20000);
+	learn_more(t, SMALL, 20000);
+	expect_cost(t, SMALL, 80000);
+}
+
 static struct kunit_case sutro_result_test_cases[] = {
 	KUNIT_CASE(sutro_test_write_like_read),
 	KUNIT_CASE(sutro_test_nearly_enough),
 	KUNIT_CASE(sutro_test_far_from_enough),
 	KUNIT_CASE(sutro_test_bytes_later),
 	KUNIT_CASE(sutro_test_few_large),
+	KUNIT_CASE(sutro_test_faster_writes),
+	KUNIT_CASE(sutro_test_no_change),
 	{}
 };
 
