@@ -268,25 +268,30 @@ static int append(sd_bus_message *r, const struct promised *p,
 		promised, "left", "t", promised < all ? all - promised : 0);
 }
 
+int bus_append_capacities(struct bus *b, sd_bus_message *m)
+{
+	const struct capacities *l = &b->conf->capacities;
+	_cleanup_free_ struct promised *sums = NULL;
+	const struct admission_base base = base_of(b);
+	int r;
+
+	r = promised_sum(&base, l, NULL, 0, &sums);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < l->n && r >= 0; i++)
+		for (enum promise_key k = 0; k < CAPACITY_KEYS && r >= 0; k++)
+			if (sums[i].declared[k])
+				r = append(m, &sums[i], k);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 int method_list_capacities(sd_bus_message *call, void *userdata,
 			   sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_free_ struct promised *sums = NULL;
-	const struct bus *b = userdata;
-	const struct admission_base base = base_of(b);
-	int r;
+	int r = sd_bus_message_new_method_return(call, &reply);
 
-	r = promised_sum(&base, &b->conf->capacities, NULL, 0, &sums);
 	if (r >= 0)
-		r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (size_t i = 0; i < b->conf->capacities.n && r >= 0; i++)
-		for (enum promise_key k = 0; k < CAPACITY_KEYS && r >= 0; k++)
-			if (sums[i].declared[k])
-				r = append(reply, &sums[i], k);
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
+		r = bus_append_capacities(userdata, reply);
 	return bus_send(reply, r);
 }

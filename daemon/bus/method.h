@@ -30,12 +30,13 @@ int method_release_devices(sd_bus_message *call, void *userdata,
 int method_dump(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
 /*
- * The lists of ListDevices, ListUnits and ListPromises, of type aa{sv}, which varlink.c shows, too:
- * devices.c, explain.c, promise.c.
+ * The lists of ListDevices, ListUnits, ListPromises and ListCapacities, of type aa{sv}, which
+ * varlink.c shows, too: devices.c, explain.c, promise.c, capacity.c.
  */
 int bus_append_devices(struct bus *b, sd_bus_message *m);
 int bus_append_units(struct bus *b, sd_bus_message *m);
 int bus_append_promises(struct bus *b, sd_bus_message *m);
+int bus_append_capacities(struct bus *b, sd_bus_message *m);
 
 /* explain.c */
 int method_list_units(sd_bus_message *call, void *userdata,

@@ -91,22 +91,35 @@ static SD_VARLINK_DEFINE_STRUCT_TYPE(
 	INT(got), FLOAT(granted), FLOAT(gain), FLOAT(amplification),
 	FLOAT(reserve), ARRAY(leaves, GuaranteeLeaf));
 
+static SD_VARLINK_DEFINE_STRUCT_TYPE(
+	Capacity,
+	SD_VARLINK_FIELD_COMMENT("As declared; the device is \"\" without one"),
+	STRING(path), STRING(device),
+	SD_VARLINK_FIELD_COMMENT("Of the floors that count"), STRING(key),
+	SD_VARLINK_FIELD_COMMENT("Bytes or requests per second"), INT(capacity),
+	INT(promised), INT(left));
+
 static SD_VARLINK_DEFINE_METHOD_FULL(ListDevices, SD_VARLINK_SUPPORTS_MORE,
 				     OUTPUT(devices, Device));
 static SD_VARLINK_DEFINE_METHOD_FULL(ListUnits, SD_VARLINK_SUPPORTS_MORE,
 				     OUTPUT(units, Unit));
 static SD_VARLINK_DEFINE_METHOD_FULL(ListGuarantees, SD_VARLINK_SUPPORTS_MORE,
 				     OUTPUT(guarantees, Guarantee));
+static SD_VARLINK_DEFINE_METHOD_FULL(ListCapacities, SD_VARLINK_SUPPORTS_MORE,
+				     OUTPUT(capacities, Capacity));
 static SD_VARLINK_DEFINE_ERROR(TooManyCalls);
 
 static SD_VARLINK_DEFINE_INTERFACE(
 	status, INTERFACE,
 	SD_VARLINK_INTERFACE_COMMENT(
-		"Devices, units and guarantees of sutrod; see sutrod(8)"),
+		"Devices, units, guarantees and capacities of sutrod; see sutrod(8)"),
 	SD_VARLINK_SYMBOL_COMMENT("A block device"), &vl_type_Device,
 	&vl_type_DeviceWeight, &vl_type_Unit, &vl_type_GuaranteeLeaf,
 	SD_VARLINK_SYMBOL_COMMENT("A floor, ceiling or latency target"),
 	&vl_type_Guarantee,
+	SD_VARLINK_SYMBOL_COMMENT(
+		"A rate that all floors on a device together may promise"),
+	&vl_type_Capacity,
 	SD_VARLINK_SYMBOL_COMMENT(
 		"All block devices; with \"more\" again when one changes"),
 	&vl_method_ListDevices,
@@ -116,6 +129,9 @@ static SD_VARLINK_DEFINE_INTERFACE(
 	SD_VARLINK_SYMBOL_COMMENT(
 		"All guarantees and limits; with \"more\" again"),
 	&vl_method_ListGuarantees,
+	SD_VARLINK_SYMBOL_COMMENT(
+		"All declared capacities; with \"more\" again"),
+	&vl_method_ListCapacities,
 	SD_VARLINK_SYMBOL_COMMENT("Calls of this user take too much time"),
 	&vl_error_TooManyCalls);
 
@@ -125,6 +141,7 @@ enum list {
 	LIST_DEVICES,
 	LIST_UNITS,
 	LIST_GUARANTEES,
+	LIST_CAPACITIES,
 	LIST_METRICS,
 	LISTS,
 };
@@ -136,6 +153,7 @@ static const struct {
 	[LIST_DEVICES] = { "devices", bus_append_devices },
 	[LIST_UNITS] = { "units", bus_append_units },
 	[LIST_GUARANTEES] = { "guarantees", bus_append_promises },
+	[LIST_CAPACITIES] = { "capacities", bus_append_capacities },
 	[LIST_METRICS] = { NULL, bus_append_promises },
 };
 
@@ -451,6 +469,12 @@ static int list_guarantees(sd_varlink *link, sd_json_variant *parameters,
 	return run_metered(link, parameters, flags, userdata, LIST_GUARANTEES);
 }
 
+static int list_capacities(sd_varlink *link, sd_json_variant *parameters,
+			   sd_varlink_method_flags_t flags, void *userdata)
+{
+	return run_metered(link, parameters, flags, userdata, LIST_CAPACITIES);
+}
+
 static int list_metrics(sd_varlink *link, sd_json_variant *parameters,
 			sd_varlink_method_flags_t flags, void *userdata)
 {
@@ -491,6 +515,7 @@ static int serve(struct varlink *v)
 			v->server, INTERFACE ".ListDevices", list_devices,
 			INTERFACE ".ListUnits", list_units,
 			INTERFACE ".ListGuarantees", list_guarantees,
+			INTERFACE ".ListCapacities", list_capacities,
 			REPORT_INTERFACE ".List", list_metrics,
 			REPORT_INTERFACE ".Describe", describe_metrics);
 	if (r >= 0)

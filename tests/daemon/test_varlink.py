@@ -18,7 +18,12 @@ from plant import STRIPE, Plant, crowd, hold
 
 INTERFACE = "io.sutro.Status"
 METRICS = "io.systemd.Metrics"
-METHODS = {"ListDevices": "devices", "ListUnits": "units", "ListGuarantees": "guarantees"}
+METHODS = {
+    "ListDevices": "devices",
+    "ListUnits": "units",
+    "ListGuarantees": "guarantees",
+    "ListCapacities": "capacities",
+}
 KINDS = {
     bool: ("bool",),
     int: ("int", "float"),
@@ -30,7 +35,8 @@ KINDS = {
 DEAF, ROUNDS, KEPT_KIB = 12, 30, 1024
 # More replies than a socket takes before one is read.
 CHANGES = 150
-BUS = {"ListDevices": "ListDevices", "ListUnits": "ListUnits", "ListGuarantees": "ListPromises"}
+BUS = {"ListGuarantees": "ListPromises"}
+CAPACITY = f"[Capacity]\nDevice={STRIPE} read=400M write-iops=2K\n"
 
 
 def path(sutrod: Sutrod) -> Path:
@@ -88,7 +94,7 @@ def plain(value: object) -> object:
 
 def from_bus(sutrod: Sutrod, method: str) -> object:
     """The list of the bus; device weights are pairs there."""
-    found = plain(sutrod.call(BUS[method]))
+    found = plain(sutrod.call(BUS.get(method, method)))
     for entry in found:
         if "device_weights" in entry:
             pairs = entry["device_weights"]
@@ -100,8 +106,9 @@ def from_bus(sutrod: Sutrod, method: str) -> object:
 
 
 @pytest.fixture
-def held(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> Sutrod:
-    """A daemon with units, weights and a floor that holds."""
+def held(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Plant) -> Sutrod:
+    """A daemon with units, weights, a declared capacity and a floor that holds."""
+    machine.write("/etc/sutro/sutrod.conf", CAPACITY)
     crowd(systemd, plant)
     systemd.start("web.service", 200, [("/dev/vg/db", 400)])
     sutrod.start()
@@ -142,6 +149,7 @@ def test_varlinkctl_validates_the_interface(held: Sutrod) -> None:
         ("Unit", lists["units"]),
         ("Guarantee", lists["guarantees"]),
         ("GuaranteeLeaf", lists["guarantees"][0]["leaves"]),
+        ("Capacity", lists["capacities"]),
     ):
         described = re.search(rf"type {name} ?\((.*?)\n\)", text, re.DOTALL)
         assert described, text
@@ -197,6 +205,28 @@ def test_more_streams_guarantees_and_devices(held: Sutrod) -> None:
         held.elapse(1.5)
         found = {d["name"]: d for d in devices.receive()["parameters"]["devices"]}
         assert found["sdd"]["scheduler"] == "sutro" and found["sdd"]["managed"]
+
+
+def test_more_streams_capacities(held: Sutrod) -> None:
+    """A reply follows when a floor, or the declared capacity, changes."""
+    key = {"path": STRIPE, "device": "/dev/dm-0", "key": "ReadBandwidthMin"}
+    with link(held) as one:
+        first = one.call("ListCapacities", more=True)
+        assert first["continues"]
+        rate = {"capacity": 400_000_000, "promised": 60_000_000, "left": 340_000_000}
+        assert first["parameters"]["capacities"][0] == key | rate
+        held.elapse(3)
+        assert not one.has_reply()
+        floor = [("ReadBandwidthMin", f"{STRIPE} 500M")]
+        held.call("SetPolicy", "db.service", floor, "runtime")
+        held.elapse(1.5)
+        second = one.receive()
+        rate |= {"promised": 500_000_000, "left": 0}
+        assert second["continues"] and second["parameters"]["capacities"][0] == key | rate
+        held.machine.write("/etc/sutro/sutrod.conf", "")
+        held.call("Reload")
+        held.elapse(1.5)
+        assert one.receive()["parameters"]["capacities"] == []
 
 
 def test_a_client_that_goes_costs_nothing(held: Sutrod) -> None:
