@@ -47,7 +47,7 @@ _sutroctl() {
 		;;
 	tree | use) files=yes ;;
 	'policy check') files=yes options+=' --fits' ;;
-	measure) files=yes options+=' -y --yes --dry-run --seconds' ;;
+	measure) files=yes options+=' -y --yes --dry-run --seconds --write' ;;
 	test)
 		files=yes
 		options+=' --list --only --schedulers --duration --write -y --yes --report --plot --from'

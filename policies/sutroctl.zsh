@@ -127,7 +127,8 @@ case $verb in
     arguments=(
       '(-y --yes)'{-y,--yes}'[do not ask for confirmation]'
       '--dry-run[measure, but keep nothing]'
-      '--seconds[for each of two rates]:seconds:'
+      '--seconds[for each of the rates]:seconds:'
+      '--write[a new file on the device]:file:_files'
       '1:device:_files'
     ) ;;
   (metrics)

@@ -248,7 +248,10 @@ def _add_measurements(verbs: _Verbs) -> None:
     verb.add_argument("--yes", "-y", action="store_true", help="do not ask for confirmation")
     verb.add_argument("--dry-run", action="store_true", help="measure, but keep nothing")
     verb.add_argument(
-        "--seconds", type=int, default=10, metavar="N", help="for each of two rates (10)"
+        "--seconds", type=int, default=10, metavar="N", help="for each of the rates (10)"
+    )
+    verb.add_argument(
+        "--write", type=FILE, metavar="FILE", help="a new file on the device, to measure writes"
     )
 
     text = "counters and promises in the text format of Prometheus"

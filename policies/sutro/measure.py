@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The verb measure: the rates of a device, measured with fio and kept as its capacity.
 
-Only reads are measured: writes would destroy data. fio reads at random places, since a floor has
-to hold for requests of any kind, in a scope of the class idle, so that other units are served
-first on leaves with the scheduler sutro. Nine tenths of the rates are kept, in a drop-in of
-sutrod.conf that names the device.
+The device itself is only read. Writes are measured with --write FILE, in a file on the device.
+fio uses random places, since a floor has to hold for requests of any kind, in a scope of the class
+idle, so that other units are served first on leaves with the scheduler sutro. Nine tenths of the
+rates are kept, in a drop-in of sutrod.conf that names the device.
 """
 
 import argparse
@@ -13,17 +13,20 @@ import contextlib
 import json
 import os
 import re
+import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import declared, reach, units, values
+from . import declared, reach, scratch, units, values
 from .answer import Answer, capacities_if_known, reply
 from .client import Client
 from .errors import NotPermitted, SutroError, UsageError
 from .files import replace
 from .policy import text_of
+from .scratch import Scratch
 from .topology import Topology, label
 
 Dict = dict[str, Any]
@@ -31,14 +34,29 @@ Dict = dict[str, Any]
 FOLDER = Path("/etc/sutro/sutrod.conf.d")
 PART = 0.9
 SECONDS_MOST = 600
-# Key of the floors, word in sutrod.conf, size of a request, value of fio.
+# From SIGTERM to SIGKILL.
+END_S = 10.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A rate: the key of its floors, its word in sutrod.conf, requests of fio, value of fio."""
+
+    key: str
+    word: str
+    way: str
+    size: str
+    value: str
+
+
 STEPS = (
-    ("ReadBandwidthMin", "read", "128k", "bw_bytes"),
-    ("ReadIOPSMin", "read-iops", "4k", "iops"),
+    Step("ReadBandwidthMin", "read", "read", "128k", "bw_bytes"),
+    Step("ReadIOPSMin", "read-iops", "read", "4k", "iops"),
+    Step("WriteBandwidthMin", "write", "write", "128k", "bw_bytes"),
+    Step("WriteIOPSMin", "write-iops", "write", "4k", "iops"),
 )
-# The rates that are not measured, as declared by hand.
-OTHERS = {"WriteBandwidthMin": "write", "WriteIOPSMin": "write-iops"}
-KEYS = {word: key for key, word, _, _ in STEPS} | {word: key for key, word in OTHERS.items()}
+KEYS = {step.word: step.key for step in STEPS}
+WORDS = {step.key: step.word for step in STEPS}
 
 
 def check(args: argparse.Namespace) -> None:
@@ -46,6 +64,8 @@ def check(args: argparse.Namespace) -> None:
     if not 1 <= args.seconds <= SECONDS_MOST:
         raise UsageError(f"--seconds={args.seconds}: allowed is 1 to {SECONDS_MOST}")
     _must_be_a_word(args.device)
+    if args.write:
+        scratch.check(args.write)
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("there is no terminal to confirm the measurement on", "add --yes")
 
@@ -59,22 +79,40 @@ def _must_be_a_word(path: str) -> None:
         )
 
 
-def _confirm(name: str, users: list[str], others: list[str], args: argparse.Namespace) -> None:
+def _steps(file: Scratch | None) -> list[Step]:
+    """The rates that are measured: those of writes need a file."""
+    return [step for step in STEPS if file or step.way == "read"]
+
+
+def _confirm(
+    name: str,
+    file: Scratch | None,
+    users: list[str],
+    others: list[str],
+    args: argparse.Namespace,
+) -> None:
     """Print the consequences, and require a yes on the terminal; SutroError without it.
 
     `others` are leaves on which the class idle has no effect.
     """
-    seconds = args.seconds * len(STEPS)
+    seconds = args.seconds * len(_steps(None))
     how = "" if others else ", in class idle"
-    print(f"{name} will be read at full speed for {seconds} s{how}.", file=sys.stderr)
+    lines = [f"{name} will be read at full speed for {seconds} s{how}."]
+    if file:
+        end = "emptied" if scratch.exists(file) else "removed"
+        lines.append(
+            f"{file.size_bytes >> 20} MiB will be written to {file.path}, followed by random "
+            f"writes for {seconds} s{how}. The file is {end} at the end."
+        )
     if others:
-        print(
-            f"The scheduler of {', '.join(others)} is not sutro, so the reads are not in class "
-            "idle there: other units will be slower.",
-            file=sys.stderr,
+        what = "reads and writes" if file else "reads"
+        lines.append(
+            f"The scheduler of {', '.join(others)} is not sutro, so the {what} are not in class "
+            "idle there: other units will be slower."
         )
     if users:
-        print(f"In use by {', '.join(users)}: the result may be too low.", file=sys.stderr)
+        lines.append(f"In use by {', '.join(users)}: the result may be too low.")
+    print(*lines, sep="\n", file=sys.stderr)
     if not args.yes and reply("Continue? [y/N] ") not in ("y", "yes"):
         raise SutroError("nothing was measured")
 
@@ -111,21 +149,33 @@ async def _progress(text: str, seconds: int) -> AsyncIterator[None]:
         print(file=sys.stderr, flush=True)
 
 
-async def _fio(node: str, size: str, seconds: int, scope: str) -> Dict:
-    """The results of fio for random reads of `size`, in a scope with a cgroup of its own.
+def _random(step: Step, node: str, file: Scratch | None, seconds: int) -> list[str]:
+    """The words of fio for random requests: reads of the device, or writes to the file."""
+    words = [f"--rw=rand{step.way}", f"--bs={step.size}", "--iodepth=32", "--norandommap"]
+    words += ["--time_based", f"--runtime={seconds}"]
+    if step.way == "read" or not file:
+        return [f"--filename={node}", "--readonly", *words]
+    return [*_writes(file), *words]
+
+
+def _writes(file: Scratch) -> list[str]:
+    """The words of fio for writes to the file, which exists already."""
+    return [f"--filename={file.path}", "--allow_file_create=0", f"--size={file.size_bytes}"]
+
+
+def _fill(file: Scratch) -> list[str]:
+    """The words of fio to write the whole file: its blocks are allocated before the measurement."""
+    return [*_writes(file), "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1"]
+
+
+async def _fio(words: list[str], scope: str) -> Dict:
+    """The job in the report of fio, which runs in a scope with a cgroup of its own.
 
     SutroError with the last line of fio if it fails.
     """
     command = ["systemd-run", "--quiet", "--scope", f"--unit={scope}", "--property=IOWeight=100"]
-    command += ["--", "fio", "--name=measure", f"--filename={node}", "--readonly", "--direct=1"]
-    command += [
-        "--rw=randread",
-        f"--bs={size}",
-        "--ioengine=libaio",
-        "--iodepth=32",
-        "--norandommap",
-    ]
-    command += ["--time_based", f"--runtime={seconds}", "--output-format=json"]
+    command += ["--", "fio", "--name=measure", "--direct=1", "--ioengine=libaio", *words]
+    command += ["--output-format=json"]
     try:
         process = await asyncio.create_subprocess_exec(
             *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
@@ -136,16 +186,85 @@ async def _fio(node: str, size: str, seconds: int, scope: str) -> Dict:
         out, err = await process.communicate()
     finally:
         if process.returncode is None:
-            process.terminate()
+            await _end(process)
     try:
         # Notes of fio stand before the object.
-        return json.loads(out[out.index(b"{") :])["jobs"][0]["read"]
+        job = json.loads(out[out.index(b"{") :])["jobs"][0]
     except (ValueError, LookupError):
+        job = None
+    if job is None or process.returncode:
         lines = (err or out).decode(errors="replace").strip().splitlines() or ["no output"]
-        hint = "run it as root, with fio installed: apt install fio"
+        name = words[0].removeprefix("--filename=")
         raise SutroError(
-            f"fio on {node} ended with status {process.returncode}: {lines[-1]}", hint
+            f"fio on {name} ended with status {process.returncode}: {lines[-1]}",
+            "run it as root, with fio installed: apt install fio",
+        )
+    return job
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End fio, and wait for it: it may write until then."""
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), END_S)
+    except TimeoutError:
+        process.kill()
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the measurement as Ctrl-C does; SutroError then.
+
+    The file is removed, and fio ends.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    received: list[signal.Signals] = []
+
+    def stop(number: signal.Signals) -> None:
+        received.append(number)
+        if task:
+            task.cancel()
+
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    ]
+    for number in numbers:
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        raise SutroError(
+            f"{received[0].name} ended the measurement", "nothing was declared: measure again"
         ) from None
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+async def _measured(
+    node: str, file: Scratch | None, scope: str, seconds: int
+) -> list[tuple[Step, int]]:
+    """The rates, in bytes or operations per second."""
+    rates = []
+    is_filled = False
+    for step in _steps(file):
+        if file and step.way == "write" and not is_filled:
+            print(f"Writing {file.path} ...", file=sys.stderr, flush=True)
+            await _fio(_fill(file), scope)
+            is_filled = True
+        async with _progress(f"{step.word}: random {step.way}s of {step.size}", seconds):
+            job = await _fio(_random(step, node, file, seconds), scope)
+        try:
+            rates.append((step, int(job[step.way][step.value])))
+        except (LookupError, TypeError, ValueError):
+            raise SutroError(
+                f"the report of fio has no rate of {step.way}s", "update fio: apt install fio"
+            ) from None
+    return rates
 
 
 def _merged(before: str, path: str, line: str) -> str:
@@ -175,10 +294,10 @@ def _keep(path: str, rates: dict[str, int]) -> Path:
 
 
 async def _declared(client: Client, path: str) -> dict[str, int]:
-    """The rates of a path that are declared in any file and are not measured."""
+    """The rates of a path that are declared in any file."""
     await client.reload()  # the files may have been edited
     rows = [row for row in await capacities_if_known(client) if row["path"] == path]
-    return {OTHERS[row["key"]]: row["capacity"] for row in rows if row["key"] in OTHERS}
+    return {WORDS[row["key"]]: row["capacity"] for row in rows if row["key"] in WORDS}
 
 
 async def _shadowed(
@@ -218,7 +337,7 @@ def _name(file: Path) -> str:
 
 
 async def measure(client: Client, args: argparse.Namespace) -> Answer:
-    """Measure the reads of a device, and declare nine tenths of the rates as its capacity."""
+    """Measure a device, and declare nine tenths of the rates as its capacity."""
     topology = Topology(await client.devices())
     path = topology.path(args.device)
     _must_be_a_word(path)
@@ -227,26 +346,30 @@ async def measure(client: Client, args: argparse.Namespace) -> Answer:
     if path == node and (device := topology.find(node)):
         # A name that is the same after the next boot, if there is one.
         path = label(device)
+    file = await scratch.find(client, args.write, node) if args.write else None
+    if file:
+        scratch.check_folder(file)
     leaves = filter(None, map(topology.find, resolved["leaves"]))
     others = [leaf["node"] for leaf in leaves if leaf["scheduler"] != "sutro"]
-    _confirm(path, await _users(client, node, resolved["leaves"]), others, args)
+    _confirm(path, file, await _users(client, node, resolved["leaves"]), others, args)
     scope = f"sutro-measure-{os.getpid()}.scope"
     await client.set_policy(scope, [("Class", "idle")], "client")
-    measured, rates = [], {}
-    for key, word, size, value in STEPS:
-        async with _progress(f"{word}: random reads of {size}", args.seconds):
-            rate = int((await _fio(node, size, args.seconds, scope))[value])
-        rates[word] = int(rate * PART)
-        measured.append({"key": key, "measured": rate, "capacity": rates[word]})
-    if not all(rates.values()):
+    with _signals(), scratch.kept(file) if file else contextlib.nullcontext():
+        found = await _measured(node, file, scope, args.seconds)
+    rates = {step.word: int(rate * PART) for step, rate in found}
+    if missing := [step.way for step, rate in found if not int(rate * PART)]:
         raise SutroError(
-            f"{path}: no read was finished in {args.seconds} s, and nothing was declared",
+            f"{path}: no {missing[0]} was finished in {args.seconds} s, and nothing was declared",
             f"measure longer, up to --seconds={SECONDS_MOST}; errors of the device: journalctl -k",
         )
-    file, failure = "", None
+    name, failure = "", None
     if not args.dry_run:
-        rates |= await _declared(client, path)
+        others_declared = await _declared(client, path)
+        rates |= {word: rate for word, rate in others_declared.items() if word not in rates}
         kept = _keep(path, rates)
         await client.reload()
-        file, failure = str(kept), await _shadowed(client, path, node, kept, rates)
-    return Answer({"path": path, "device": node, "file": file, "measured": measured}, failure)
+        name, failure = str(kept), await _shadowed(client, path, node, kept, rates)
+    measured = [
+        {"key": step.key, "measured": rate, "capacity": rates[step.word]} for step, rate in found
+    ]
+    return Answer({"path": path, "device": node, "file": name, "measured": measured}, failure)

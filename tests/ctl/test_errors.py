@@ -334,6 +334,7 @@ def test_usage(args):
         (["plot", "--from"], "file"),
         (["metrics", "-o"], "file"),
         (["test", "/dev/hda", "--yes", "--write"], "file"),
+        (["measure", "/dev/hda", "--yes", "--write"], "file"),
         (["test", "--plot"], "file"),
         (["test", "--from"], "file"),
         (["slurm-gres", "--node"], "node"),

@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import pytest
 from bench.read import load
-from hardware import command, files, fio, judge, leaf, plan, run, state, target
+from hardware import command, files, fio, judge, leaf, plan, run, state
 from hardware.experiment import SHIPPED, Book, Goal, Group, Job
 from hardware.machine import io_stat
+from sutro import reach, scratch
 from sutro.errors import SutroError, UsageError
 
 BOOK = load(Book, SHIPPED)
@@ -436,16 +437,16 @@ def test_the_guard_restores(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "ROOT", files.Path("/"))
+    monkeypatch.setattr(reach, "ROOT", "")
     return tmp_path
 
 
 def test_a_new_file(folder):
-    assert target.check_file(f"{folder}/new") == f"{folder}/new"
+    assert scratch.check(f"{folder}/new") == f"{folder}/new"
     (folder / "empty").touch()
     (folder / "link").symlink_to("elsewhere")
-    assert target.check_file(f"{folder}/empty") == f"{folder}/empty"
-    assert target.check_file(f"{folder}/link") == f"{folder}/elsewhere"
+    assert scratch.check(f"{folder}/empty") == f"{folder}/empty"
+    assert scratch.check(f"{folder}/link") == f"{folder}/elsewhere"
 
 
 def test_files_that_the_test_would_destroy(folder):
@@ -461,12 +462,12 @@ def test_files_that_the_test_would_destroy(folder):
             (f"{folder}/a b", "fio allows"),
         ):
             with pytest.raises(UsageError) as caught:
-                target.check_file(name)
+                scratch.check(name)
             assert caught.value.message.startswith(f"--write={name}") and expected in str(
                 caught.value
             )
     with pytest.raises(SutroError, match="there is no directory"):
-        target.check_file(f"{folder}/no/such")
+        scratch.check(f"{folder}/no/such")
 
 
 def test_results_that_are_none():

@@ -16,6 +16,7 @@ import pytest
 from conftest import HERE, NOWHERE, process, running, sutroctl
 from fakemachine import PATIENCE_S, wait_until
 from hardware import command, files, state
+from sutro import reach
 from testbed import Testbed
 
 GOLDEN = HERE / "golden"
@@ -457,6 +458,7 @@ def test_two_tests_at_once(world):
 )
 def test_slips(words, status, expected, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.stdin", (tmp_path / "empty").open("w+"))
+    monkeypatch.setattr(reach, "ROOT", "")
     run = sutroctl("test", *words, **NOWHERE)
     assert (run.status, run.out) == (status, "") and expected in run.err
 

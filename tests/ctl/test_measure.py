@@ -8,17 +8,21 @@ import asyncio
 import errno
 import io
 import os
+import re
 import signal
 import stat
+from pathlib import Path
 
 import pytest
 from conftest import NOWHERE, running, sutroctl
-from fakemachine import PATIENCE_S
-from sutro import declared, measure, reach
+from fakemachine import PATIENCE_S, wait_until
+from sutro import declared, measure, reach, scratch
 from sutro.errors import SutroError
 
 RATES = '{"bw_bytes": 250000000, "iops": 7001.9}'
-FIO = f"""echo 'fio: a note'; echo '{{"jobs": [{{"read": {RATES}}}]}}'"""
+WRITES = '{"bw_bytes": 100000000, "iops": 3000}'
+FIO = f"""echo 'fio: a note'; echo '{{"jobs": [{{"read": {RATES}, "write": {WRITES}}}]}}'"""
+WRITTEN = "write=90000000 write-iops=2700"
 
 
 @pytest.fixture
@@ -75,6 +79,164 @@ def test_leaves_with_another_scheduler(sutrod, tools):
     first, second, *_ = run.err.splitlines()
     assert first == "/dev/mapper/secret will be read at full speed for 20 s."
     assert second.startswith("The scheduler of /dev/sda, /dev/sdb is not sutro")
+
+
+# --write FILE
+
+
+def use_file(tools, machine):
+    """The script of fio writes to its file, and leaves a mark if it had a size before.
+
+    fio creates no file with allow_file_create=0, and none that is too small.
+    """
+    path = f"{machine.root}/${{file#*=}}"
+    tools.script(
+        "fio",
+        "for file; do case $file in --filename=/srv*) "
+        f"[ -s {path} ] && touch {machine.root}/was-there; echo data >{path} ;; esac; done\n{FIO}",
+    )
+
+
+def test_writes(sutrod, tools, machine):
+    """Random writes of the sizes of the reads to a new file, which is filled first."""
+    use_file(tools, machine)
+    run = sutroctl("measure", "/srv", "--yes", "--seconds", "3", "--write", "/srv/new", **tools.env)
+    assert run.status == 0
+    assert re.search(
+        r"(?m)^\d+ MiB will be written to /srv/new, followed by random writes for 6 s, in class "
+        r"idle\. The file is removed at the end\.$",
+        run.err,
+    )
+    reads, fill, writes = [], [], []
+    for call in tools.calls():
+        if call.startswith("fio "):
+            kind = call.partition("--rw=")[2].split()[0]
+            {"randread": reads, "write": fill, "randwrite": writes}[kind].append(call)
+    assert len(reads) == 2 and all("--readonly" in call for call in reads)
+    assert not any("/srv/new" in call for call in reads)
+    assert len(fill) == 1
+    for call in fill + writes:
+        for word in ("--filename=/srv/new", "--direct=1", "--allow_file_create=0"):
+            assert word in call.split()
+    assert [call.partition("--bs=")[2].split()[0] for call in writes] == ["128k", "4k"]
+    assert machine.at("/was-there").exists() and not machine.at("/srv/new").exists()
+    (file,) = machine.at("/etc/sutro/sutrod.conf.d").iterdir()
+    assert file.read_text().endswith(f"\nDevice=/srv read=225000000 read-iops=6300 {WRITTEN}\n")
+    rows = sutroctl("status", "--json").json()["capacities"]
+    assert {row["key"]: row["capacity"] for row in rows}["WriteIOPSMin"] == 2700
+    assert run.out.count("write") >= 2
+
+
+def test_measured_writes_replace_declared_ones(sutrod, tools, machine):
+    machine.write("/etc/sutro/sutrod.conf", "[Capacity]\nDevice=/srv write=7M write-iops=7\n")
+    words = ("measure", "/srv", "--yes", "--write", "/srv/new")
+    assert sutroctl(*words, **tools.env).status == 0
+    (file,) = machine.at("/etc/sutro/sutrod.conf.d").iterdir()
+    assert file.read_text().endswith(f" {WRITTEN}\n")
+
+
+def test_an_empty_file_is_empty_again(sutrod, tools, machine):
+    use_file(tools, machine)
+    run = sutroctl("measure", "/srv", "--yes", "--write", "/srv/db/file", **tools.env)
+    assert run.status == 0 and "The file is emptied at the end." in run.err
+    assert machine.at("/was-there").exists()
+    assert machine.at("/srv/db/file").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "status", "expected"),
+    [
+        ("/srv/data", 2, "--write=/srv/data has data"),
+        ("/srv", 2, "--write=/srv is a directory"),
+        ("/dev/hda", 2, "--write=/dev/hda is a device"),
+        ("/srv/fifo", 2, "--write=/srv/fifo is no regular file"),
+        ("/srv/a:b", 2, "fio allows"),
+        ("/srv/no/such", 1, "there is no directory /srv/no"),
+        ("/mnt/new", 1, "--write=/mnt/new: its file system is on /dev/sdb, not on /dev/dm-0"),
+        # A device below that of the file system is not the one of its floors.
+        ("/other/new", 1, "--write=/other/new: its file system is on /dev/dm-1, not on /dev/dm-0"),
+        ("/proc/new", 1, "its file system is on no block device"),
+        ("/srv/link", 2, "--write=/srv/link is a file of another user, or a link"),
+        ("/srv/open/new", 1, "other users may replace files in /srv/open"),
+        ("/srv/theirs/new", 1, "other users may replace files in /srv/theirs"),
+    ],
+)
+def test_files_that_are_not_written(sutrod, tools, machine, monkeypatch, file, status, expected):
+    """Nothing is measured, and the file is as before."""
+    machine.mount("/mnt", "8:16", "ext4", "/dev/sdb")
+    machine.mount("/other", "254:1", "ext4", "/dev/mapper/vg0-log")
+    machine.write("/srv/data", "precious")
+    machine.write("/srv/names", "")
+    machine.at("/srv/link").hardlink_to(machine.at("/srv/names"))
+    os.mkfifo(machine.at("/srv/fifo"))
+    machine.at("/srv/open").mkdir()
+    machine.at("/srv/open").chmod(0o777)
+    machine.at("/srv/theirs").mkdir()
+    theirs = machine.at("/srv/theirs").stat().st_ino
+    lstat, stat_of = Path.lstat, Path.stat
+
+    def as_a_device(path):
+        found = lstat(path)
+        if path == machine.at("/dev/hda"):
+            return os.stat_result((stat.S_IFBLK, *found[1:]))
+        return found
+
+    def of_another(path, **more):
+        found = stat_of(path, **more)
+        is_theirs = found.st_ino == theirs
+        return os.stat_result((*found[:4], 12345, *found[5:])) if is_theirs else found
+
+    monkeypatch.setattr(Path, "lstat", as_a_device)
+    monkeypatch.setattr(Path, "stat", of_another)
+    run = sutroctl("measure", "/srv", "--yes", "--write", file, **tools.env)
+    assert (run.status, run.out) == (status, "") and expected in run.err
+    assert not [call for call in tools.calls() if call.startswith("fio ")]
+    assert machine.at("/srv/data").read_text() == "precious"
+    assert not machine.at(file).is_file() or file in ("/srv/data", "/srv/link", "/dev/hda")
+
+
+def test_too_little_room(sutrod, tools, machine, monkeypatch):
+    monkeypatch.setattr(scratch, "PART", 0)
+    run = sutroctl("measure", "/srv", "--yes", "--write", "/srv/new", **tools.env)
+    assert run.status == 1 and "half of the free space of /srv is 0 MiB, and 64 MiB" in run.err
+    assert not machine.at("/srv/new").exists()
+
+
+def test_a_failed_write_removes_the_file(sutrod, tools, machine):
+    """The device is full: fio reports it by its status, and its report is whole."""
+    full = "case $* in *--rw=write*) echo 'No space left on device' >&2; exit 1; esac"
+    tools.script("fio", f"{FIO}\n{full}")
+    run = sutroctl("measure", "/srv", "--yes", "--write", "/srv/new", **tools.env)
+    assert run.status == 1
+    assert "fio on /srv/new ended with status 1: No space left on device" in run.err
+    assert not machine.at("/srv/new").exists()
+    assert not machine.at("/etc/sutro/sutrod.conf.d").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_removes_the_file(sutrod, tools, machine, number):
+    """And fio has ended before, so that it does not write the file again."""
+    script = f"""case $* in *randwrite*) ;; *) {FIO}; exit ;; esac
+        trap 'touch {machine.root}/ended; exit' TERM; touch {machine.root}/runs
+        while :; do sleep 0.1; done"""
+    tools.script("fio", script)
+    words = ("measure", "/srv", "--yes", "--write", "/srv/new")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with running("sutroctl", *words, root=str(machine.root), **tools.env) as process:
+            wait_until(machine.at("/runs").exists)
+            assert machine.at("/srv/new").exists()
+            process.send_signal(number)
+            _, err = process.communicate(timeout=PATIENCE_S)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert process.returncode == (130 if number == signal.SIGINT else 1)
+    assert number == signal.SIGINT or f"{number.name} ended the measurement" in err
+    assert machine.at("/ended").exists() and not machine.at("/srv/new").exists()
+    assert not machine.at("/etc/sutro/sutrod.conf.d").exists()
+
+
+# The drop-in
 
 
 def test_a_file_for_each_path(tools, machine):

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.read import ScenarioError, load
 from rig.result import Result
-from sutro import __version__
+from sutro import __version__, scratch
 from sutro.answer import Answer, reply
 from sutro.client import Client
 from sutro.errors import NotPermitted, SutroError, UsageError, of_file
@@ -31,7 +31,7 @@ from .experiment import OURS, SCHEDULERS, SHIPPED, Book, Experiment
 from .judge import Comparison, floors
 from .leaf import IOCOST
 from .machine import Machine
-from .target import Target, check_file, find
+from .target import Target, find
 
 Dict = dict[str, Any]
 
@@ -109,7 +109,7 @@ def check(args: argparse.Namespace) -> None:
     if not args.device:
         return
     if args.write:
-        check_file(args.write)
+        scratch.check(args.write)
     if not args.yes and not sys.stdin.isatty():
         raise UsageError("there is no terminal to confirm the test on", "add --yes")
 

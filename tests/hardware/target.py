@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The device of a test with its leaves, and the file of --write."""
 
-import os
-import re
-import stat
 from dataclasses import dataclass
 from typing import Any
 
+from sutro import scratch
 from sutro.client import Client
-from sutro.errors import NoQueue, SutroError, UsageError
+from sutro.errors import SutroError
 from sutro.topology import Topology, label
 
-from . import files
 from .leaf import Leaf
 
 Dict = dict[str, Any]
 
 # A smaller device has no room for the streams of an experiment.
 SMALLEST_BYTES = 64 << 20
-FILE_BYTES = 1 << 30
-FILE_PART = 0.5  # of the free space
-# fio has several files with a colon between them.
-ALLOWED = r"[\w./@+-]+"
 
 
 @dataclass(frozen=True)
@@ -85,54 +78,7 @@ async def find(client: Client, name: str, write: str) -> Target:
     )
 
 
-def check_file(name: str) -> str:
-    """The absolute path of a file that may be made; UsageError if that would destroy a file."""
-    path = os.path.realpath(name)
-    new = "name a new file on a file system of the device"
-    if not re.fullmatch(ALLOWED, path):
-        raise UsageError(f"--write={name}: fio allows letters, digits and ./_@+- in a name", new)
-    try:
-        found = files.at(path).lstat()
-    except FileNotFoundError:
-        found = None
-    except OSError as error:
-        raise SutroError(f"--write={name}: {error.strerror}", new) from None
-    if found and (stat.S_ISBLK(found.st_mode) or stat.S_ISCHR(found.st_mode)):
-        raise UsageError(f"--write={name} is a device: writes would destroy its data", new)
-    if found and stat.S_ISDIR(found.st_mode):
-        raise UsageError(f"--write={name} is a directory", f"{new}: {name}/sutro-test")
-    if found and not stat.S_ISREG(found.st_mode):
-        raise UsageError(f"--write={name} is no regular file", new)
-    if found and found.st_size:
-        raise UsageError(f"--write={name} has data, which the test would destroy", new)
-    if not files.at(os.path.dirname(path)).is_dir():
-        raise SutroError(f"--write={name}: there is no directory {os.path.dirname(path)}", new)
-    return path
-
-
 async def _file(client: Client, topology: Topology, node: str, name: str) -> Medium:
-    path = check_file(name)
-    folder = os.path.dirname(path)
-    try:
-        resolved = await client.resolve(folder)
-    except NoQueue as error:
-        raise SutroError(
-            f"--write={name}: its file system is on no block device: {error.message}",
-            f"name a file on a file system of {node}",
-        ) from None
-    if node not in [step["device"] for step in resolved["steps"]] + [resolved["device"]]:
-        raise SutroError(
-            f"--write={name}: its file system is on {resolved['device']}, not on {node}",
-            f"name a file on a file system of {node}; findmnt {node} lists its mount points",
-        )
-    device = topology.find(resolved["device"])
-    free = os.statvfs(files.at(folder))
-    size = min(FILE_BYTES, int(free.f_bavail * free.f_frsize * FILE_PART))
-    if size < SMALLEST_BYTES:
-        raise SutroError(
-            f"--write={name}: half of the free space of {folder} is {size >> 20} MiB; the test "
-            f"needs {SMALLEST_BYTES >> 20} MiB",
-            "make room, or name a file on another file system of the device",
-        )
-    devno = _counted(topology, device) if device else ""
-    return Medium(path, devno, size >> 20 << 20)
+    file = await scratch.find(client, name, node, or_above=True)
+    device = topology.find(file.device)
+    return Medium(file.path, _counted(topology, device) if device else "", file.size_bytes)
