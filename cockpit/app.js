@@ -38,9 +38,9 @@ import { sample as shareSample, showUnits } from "./units.js";
  */
 
 const PERIOD_MS = 1000;
-/** Devices, units and mistakes change rarely: they are read with every so many samples. */
+/** The page reads devices, units, capacities and mistakes with one of this many samples: they change rarely. */
 const RARELY = 5;
-/** The drawer is read with every so many samples. */
+/** The page reads the drawer with one of this many samples. */
 const DRAWER = 2;
 /** Floors whose recorded rates are read with one sample. */
 const HISTORIES = 8;

@@ -18,7 +18,7 @@ const NOT_RUNNING = ["ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoRepl
 const NOT_PERMITTED = ["AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired"];
 const CLOSED = ["not-found", "disconnected", "terminated"];
 
-/** A failure in words: what failed, and what to do. */
+/** A failure in words: the message describes it, and the hint, if any, names the remedy. */
 export class Failure extends Error {
     /**
      * @param {string} message

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /**
- * @file The last values of what the page shows, one for each second since it was opened.
+ * @file The last values of the small charts in the tables: one sample of the page each second. Those of
+ * floors begin with rates that the daemon recorded.
  */
 
 /** Values of each line: two minutes. */

@@ -2,8 +2,8 @@
 /**
  * @file Guarantees and limits of the bus: their states, order and words.
  *
- * States are open-ended: one that is not known here is shown unchanged, and counts as a guarantee
- * that is not kept, so that nobody overlooks it.
+ * The list of states is open-ended: the page shows an unknown state unchanged, and counts it as a
+ * guarantee that is not kept, so that no user overlooks it.
  */
 
 import { NONE, percent, typed, value } from "./format.js";

@@ -2,7 +2,7 @@
 /**
  * @file Administrative access of the session: the state of it, and the password for it.
  *
- * The bridge of Cockpit asks sudo or polkit, and relays their questions (cockpit.Superuser).
+ * The bridge of Cockpit gets the access from sudo or polkit, and relays their prompts (cockpit.Superuser).
  */
 
 /* global cockpit */

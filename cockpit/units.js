@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /**
- * @file The table of units: the weight that each asks for, the share of device time that it is
- * entitled to, and the share that it received.
+ * @file The table of units: the weight of each, the share of device time that it is entitled to,
+ * and the share that it received.
  */
 
 import { bar, sparkline } from "./charts.js";

@@ -225,7 +225,7 @@ static unsigned int sutro_left_in_crowd(struct sutro_queue *sq,
 	return leaves ? sutro_kept_slots(sq) : 0;
 }
 
-/* Have all hardware queues the same slots? */
+/* Do all hardware queues have the same slots? */
 static bool sutro_shares_slots(const struct request_queue *q)
 {
 	return q->nr_hw_queues == 1 || q->sched_shared_tags;

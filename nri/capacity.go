@@ -149,8 +149,8 @@ type Operation struct {
 
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Patch returns the operations that lead from published to wanted resources. Resources of others
-// stay.
+// Patch returns the operations that change the published resources to the given ones. Resources
+// of others stay.
 func Patch(published map[string]string, wanted map[string]uint64) []Operation {
 	operations := []Operation{}
 	for _, name := range slices.Sorted(maps.Keys(published)) {

@@ -7,7 +7,7 @@ package main
 //	GET   /api/v1/nodes/NODE
 //	PATCH /api/v1/nodes/NODE/status   Content-Type: application/json-patch+json
 //
-// The kubelet keeps extended resources that it does not know, and makes them allocatable.
+// The kubelet keeps extended resources that it does not manage, and makes them allocatable.
 
 import (
 	"bytes"
@@ -100,7 +100,7 @@ func (a *API) do(ctx context.Context, method, path, kind string, body, answer an
 	return json.Unmarshal(said, answer)
 }
 
-// Publish makes the resources of a node those that are wanted; it returns the number of changes.
+// Publish changes the resources of a node to the given ones; it returns the number of changes.
 func (a *API) Publish(ctx context.Context, node string, wanted map[string]uint64) (int, error) {
 	path := "/api/v1/nodes/" + url.PathEscape(node)
 	answer := struct {
