@@ -55,7 +55,7 @@ def test_the_shipped_file_has_the_required_goals() -> None:
         one = by_name[name]
         assert one.axis == "idle" and one.sizes == (1, 10, 100, 1000, 10000)
         goals = {(goal.metric, str(goal)) for goal in one.goal}
-        assert goals == {("cost_ratio", "<= 1.02"), ("bytes_per_group", "<= 1024")}
+        assert goals == {("cost_ratio", "<= 1.02"), ("bytes_per_group", "<= 768")}
     assert by_name["busy"].sizes == (1, 10, 100, 1000, 10000)
     assert [goal.metric for goal in by_name["busy"].goal] == ["per_doubling"]
     for name in ("queues-1", "queues-16"):
