@@ -405,13 +405,16 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 		 * A completed request wakes one waiter.  Wake another one, because the
 		 * limit may have risen by more than one slot, or this waiter now waits for
 		 * another group.  If the limit has fallen, there is no slot for any: waiters
-		 * would wake one another without end.
+		 * would wake one another without end.  So would two that have the promise of the
+		 * last slot of the leaf and of that of an ancestor: each finds the other one
+		 * taken, and passes its own on.  A submitter that leaves for the leaf does not.
 		 */
 		if (turns == &sq->turns) {
 			if (is_full && is_promised)
 				sutro_turns_serve(sq, sq->q->nr_requests,
 						  sutro_used_slots(sq->q));
-		} else if (is_full ? is_promised && quota.turns != turns
+		} else if (is_full ? is_promised && quota.turns != turns &&
+					     quota.turns != &sq->turns
 				   : sutro_quota_left(&quota) > 1) {
 			sutro_turns_next(sq, turns);
 		}
