@@ -47,6 +47,8 @@ SUBJECT = ("scenario", "scheduler", "metric", "of", "beside", "at", "part", "sta
 # Those of them that a failure has, too.
 WHOLE = ("scenario", "scheduler", "beside")
 DIGITS = (3, 4, 5, 6)
+# Metrics that some schedulers do not have: only sutro charges device time.
+UNKNOWN = ("charge_error",)
 # Of all results that a row or a figure selects, one. Each is the newest of its figure.
 PICKS: Mapping[str, Callable] = {"lowest": min, "highest": max}
 # Of all results that a figure selects, the number of those with a property.
@@ -259,6 +261,8 @@ class Section:
         for one in found:
             self.used[one.run.source()] = one.run
         values = [_value(one.one, how) for one in found]
+        if not any(values):
+            return ""
         unit = str(how.get("unit", "%" if how.get("percent") else ""))
         return "; ".join(values) + (f" {unit}" if unit and values[-1].strip("*") != "never" else "")
 
@@ -307,6 +311,8 @@ def _value(one: Object, how: Mapping[str, object]) -> str:
     if "why" in one:
         return "**failed**"
     missed = one["judged"] and not one["met"]
+    if one["value"] is None and one["metric"] in UNKNOWN:
+        return ""
     text = "never" if one["value"] is None else number(float(str(one["value"])), one["goal"], how)
     return f"**{text}**" if missed else text
 
