@@ -26,7 +26,9 @@
  * probe passes, for it disturbs them, and none takes longer than 50 ms.  A guess of a cost
  * disturbs more: before the first probe of a class, 32 times the length passes, unless time is
  * reserved (sutro-reserve.c).  A class that has not enough requests is given up for 125 ms, then
- * twice that, and so on.
+ * twice that, and so on.  For 16 s after the device has changed, and after a result that is far
+ * from the cost (sutro-result.c), 9 times the length of the last probe passes: probes take up to
+ * a tenth of the time then.
  *
  * Large requests take long to measure, and a group of little weight pays for some seconds for
  * those that it gives.  Once one large class of a direction is known, the cost of the others

@@ -195,7 +195,10 @@ static u32 sutro_probe_spare16(const struct sutro_probe *probe, u64 ns16)
 		       SUTRO_PROBE_SPARE_NONE, SUTRO_PROBE_SPARE_MOST);
 }
 
-/* The longest pause between two probes: shorter while the cost is in doubt. */
+/*
+ * The longest pause between two probes: shorter while the cost is in doubt.  A change that is long
+ * ago is forgotten.
+ */
 static u64 sutro_probe_most_ns(struct sutro_probe_class *of, u64 now_ns)
 {
 	u64 most_ns = (now_ns - of->changed_ns) / SUTRO_PROBE_CHANGED_PART;

@@ -11,7 +11,7 @@
  * struct capacity - the rates of a device that all units together can be promised
  * @path: a node, link or mount point, as declared
  * @rate: by the key of the floor, in its unit; 0: not declared
- * @warned: by the key; the log has that a later one holds for the device
+ * @warned: by the key; it was logged that a later line replaces the rate
  */
 struct capacity {
 	char *path;

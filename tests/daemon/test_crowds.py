@@ -303,7 +303,7 @@ def test_watches_of_a_delegated_unit(machine: Machine, systemd: Systemd, sutrod:
 def test_siblings_are_written_when_their_scale_changes(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:
-    """bfq has weights up to 1000: those of siblings are scaled together, and left alone else."""
+    """Weights of siblings above 1000, the limit of bfq, are scaled together, and others stay."""
     file = "io.bfq.weight"
     a, b = systemd.start("a.service", 200), systemd.start("b.service", 600)
     sutrod.start()
