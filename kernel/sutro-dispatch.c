@@ -565,6 +565,30 @@ static struct request *sutro_next(struct sutro_queue *sq, bool again,
 	return rq ?: sutro_select(sq, now_ns);
 }
 
+/**
+ * sutro_collect - queue all requests that were inserted, before the next dispatch does
+ * @sq:		the leaf
+ *
+ * The CPUs that inserted them may have found nothing to dispatch meanwhile, so the queue runs.
+ *
+ * Context: process; takes sutro_queue.lock.
+ */
+void sutro_collect(struct sutro_queue *sq)
+{
+	LIST_HEAD(free);
+	u64 now_ns;
+
+	spin_lock(&sq->lock);
+	now_ns = sutro_now_ns(sq, true);
+	sutro_stage_collect(sq, &sq->passing);
+	sutro_accept_all(sq, &sq->passing, now_ns, &free);
+	spin_unlock(&sq->lock);
+
+	if (!list_empty(&free))
+		blk_mq_free_requests(&free);
+	blk_mq_run_hw_queues(sq->q, true);
+}
+
 /* The next request for the device; elevator_mq_ops.dispatch_request. */
 struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {

@@ -5,7 +5,9 @@
  * A group with many submitters could take all request slots, and weights have no
  * effect on a submitter that waits for one.  So a group may have its share of the
  * slots, and beyond that as many as are free: the more others use, the less it may have
- * beyond its share, and a newcomer finds slots.
+ * beyond its share, and a newcomer finds slots.  A group alone leaves an eighth of them.  So
+ * its submitters wait here, in an order, and not for a tag of blk-mq: there, a newcomer would come
+ * after all that wait already, and each of these would come again after it.
  *
  *	256 slots, groups of weight 100 and 300.  Both have more to send than that:
  *	64 slots for the one, 192 for the other.  The second one has a request at a
@@ -22,7 +24,7 @@
  * turn; groups that are held back for their sake leave it to them.  On a rotational disk, others
  * are held back for the next request of a group, which must find a slot meanwhile: groups with no
  * more than an even part leave an eighth of the slots, and the group in service has these without
- * a turn.  Hardware queues with slots of their own have no turns.
+ * a turn, and one slot more than its ancestors have left.  Hardware queues with slots of their own have no turns.
  *
  *	An hdd with 64 slots, 100 writers of weight 100, each with a stream, and a reader of 1000
  *	with a request at a time.  Without turns, the reader received 0.2 of its share, and the
@@ -68,8 +70,8 @@
 #include "sutro-cgroup.h"
 
 /*
- * Part of the slots, one in this many, that groups which are held back leave to others, and that
- * writeback may choose from in any case.
+ * Part of the slots, one in this many, that a group alone and groups which are held back leave to
+ * others, that writeback may choose from in any case, and that may be taken uncounted.
  */
 #define SUTRO_LEFT_PART 8U
 /*
@@ -130,12 +132,36 @@ static bool sutro_quota_binds(const struct sutro_quota *a,
 	return sutro_quota_left(a) < sutro_quota_left(b);
 }
 
-/* Slots that no request of any group uses; those just taken are not counted yet. */
+/* Do all hardware queues have the same slots? */
+static bool sutro_shares_slots(const struct request_queue *q)
+{
+	return q->nr_hw_queues == 1 || q->sched_shared_tags;
+}
+
+/* Slots in use, those just taken and those of kernel threads included. */
+static unsigned int sutro_used_slots(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		return sbitmap_weight(&hctx->sched_tags->bitmap_tags.sb);
+	return 0;
+}
+
+/*
+ * Slots that no request uses.  Where hardware queues have slots of their own, those just taken are
+ * not counted: a dispatch counts them, and there is none while the device is full.
+ */
 static unsigned int sutro_free_slots(struct sutro_queue *sq)
 {
-	unsigned int used =
-		READ_ONCE(sq->core.queued) + READ_ONCE(sq->core.in_flight);
+	unsigned int used;
 
+	if (sutro_shares_slots(sq->q))
+		used = sutro_used_slots(sq->q);
+	else
+		used = READ_ONCE(sq->core.queued) +
+		       READ_ONCE(sq->core.in_flight);
 	return sq->q->nr_requests -
 	       min_t(unsigned int, used, sq->q->nr_requests);
 }
@@ -175,6 +201,15 @@ static bool sutro_is_alone(struct sutro_queue *sq)
 	       !READ_ONCE(sq->core.limit_ns);
 }
 
+/* Slots of a group while no other one is active. */
+static unsigned int sutro_slots_alone(struct sutro_queue *sq)
+{
+	unsigned int slots = sq->q->nr_requests;
+
+	return sutro_shares_slots(sq->q) ? slots - slots / SUTRO_LEFT_PART
+					 : UINT_MAX / 2;
+}
+
 /* Slots that protected groups have without a turn, and do not use.  A hint. */
 static unsigned int sutro_kept_slots(struct sutro_queue *sq)
 {
@@ -198,6 +233,14 @@ static bool sutro_is_in_turn(struct sutro_queue *sq)
 	return waits || (crowd && is_crowded);
 }
 
+/* Are others held back for the next request of a group, because of seeks?  A hint. */
+static bool sutro_is_in_service(struct sutro_queue *sq,
+				struct sutro_blkg *sblkg)
+{
+	return sq->core.tunables.rotational &&
+	       &sblkg->group == READ_ONCE(sq->core.in_service);
+}
+
 /* Does a group wait for its turn, when others do?  A hint. */
 static bool sutro_takes_turns(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
@@ -205,8 +248,7 @@ static bool sutro_takes_turns(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 		return false;
 	if (sutro_group_protected(&sblkg->group))
 		return !sutro_kept_slots(sq);
-	return !sq->core.tunables.rotational ||
-	       &sblkg->group != READ_ONCE(sq->core.in_service);
+	return !sutro_is_in_service(sq, sblkg);
 }
 
 /* Slots that a group leaves to others in a crowd. */
@@ -223,23 +265,6 @@ static unsigned int sutro_left_in_crowd(struct sutro_queue *sq,
 			 ? !sutro_group_heavy(&sblkg->group, nr)
 			 : sutro_is_held_back(sq, sblkg);
 	return leaves ? sutro_kept_slots(sq) : 0;
-}
-
-/* Do all hardware queues have the same slots? */
-static bool sutro_shares_slots(const struct request_queue *q)
-{
-	return q->nr_hw_queues == 1 || q->sched_shared_tags;
-}
-
-/* Slots in use, those just taken and those of kernel threads included. */
-static unsigned int sutro_used_slots(struct request_queue *q)
-{
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	queue_for_each_hw_ctx(q, hctx, i)
-		return sbitmap_weight(&hctx->sched_tags->bitmap_tags.sb);
-	return 0;
 }
 
 static struct sutro_blkg *sutro_root_of(struct sutro_blkg *sblkg)
@@ -291,6 +316,9 @@ static struct sutro_quota sutro_quota_of_slots(struct sutro_queue *sq,
 	least.used = atomic_read(&sblkg->nr_requests) +
 		     READ_ONCE(sblkg->turns.promised);
 	least.limit = sutro_group_slots(group, slots, free, limits);
+	/* Its last slot was promised to another group of its subtree. */
+	if (!least.used && sutro_is_in_service(sq, sblkg))
+		return least;
 	for (; group->parent; group = group->parent) {
 		sblkg = sutro_blkg_of(group);
 		quota = (struct sutro_quota){
@@ -327,8 +355,12 @@ static struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 	bool leaves = sutro_leaves_slots(sq, sblkg);
 	unsigned int free = 0;
 
-	if (each || sutro_is_alone(sq))
+	if (each)
 		return own;
+	if (sutro_is_alone(sq)) {
+		own.limit = sutro_slots_alone(sq);
+		return own;
+	}
 	if (!leaves && !sutro_is_not_probed(sq, sblkg))
 		free = sutro_free_slots(sq);
 	quota = sutro_quota_of_slots(sq, sblkg, sq->q->nr_requests, free, at);
@@ -506,14 +538,31 @@ static bool sutro_exempt(blk_opf_t opf)
 	       sutro_op_is_prompt(opf);
 }
 
+/*
+ * A group's requests count once they are collected.  While the device is full no dispatch does
+ * that, and a crowd that comes in one moment would take all slots.
+ */
+static void sutro_count_staged(struct sutro_queue *sq)
+{
+	unsigned int counted =
+		READ_ONCE(sq->core.queued) + READ_ONCE(sq->core.in_flight);
+
+	if (sutro_staged(sq) && sutro_shares_slots(sq->q) &&
+	    sutro_used_slots(sq->q) >
+		    counted + sq->q->nr_requests / SUTRO_LEFT_PART)
+		sutro_collect(sq);
+}
+
 /* Let the running task wait, or limit its slots, if its group has too many requests. */
 static noinline void sutro_limit_group(struct sutro_queue *sq,
 				       struct blk_mq_alloc_data *data)
 {
 	struct sutro_quota quota = { .limit = UINT_MAX / 2 };
-	struct sutro_blkg *sblkg =
-		sutro_limited(sq, &quota, &data->shallow_depth);
+	struct sutro_blkg *sblkg;
 
+	if (!(data->flags & BLK_MQ_REQ_NOWAIT))
+		sutro_count_staged(sq);
+	sblkg = sutro_limited(sq, &quota, &data->shallow_depth);
 	if (!sblkg) {
 		data->nr_tags = min_t(unsigned int, data->nr_tags,
 				      max(sutro_quota_left(&quota), 1));
@@ -589,7 +638,6 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	}
 	if (!op_is_sync(opf))
 		data->shallow_depth = sutro_async_slots(data->q);
-	/* A group that is alone has no limit. */
-	if (!sutro_is_alone(sq) && !sutro_exempt(opf) && !sutro_has_room(sq))
+	if (!sutro_exempt(opf) && !sutro_has_room(sq))
 		sutro_limit_group(sq, data);
 }

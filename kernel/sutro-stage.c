@@ -24,7 +24,8 @@
  * had the stage's lock before), then a collector has taken the list with that stage:
  * llist_del_all() read from llist_add(), which is an acquire of a release.  The
  * collector did not have the stage's lock yet, for the stage was still marked, and
- * will find the request.
+ * will find the request.  A collector that is no dispatcher (sutro_collect()) runs the queue
+ * afterwards.
  */
 #include <trace/events/block.h>
 

@@ -379,6 +379,7 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 void sutro_forget(struct sutro_queue *sq, u64 now_ns);
 void sutro_tunables(struct sutro_queue *sq);
 void sutro_look(struct sutro_queue *sq, u64 now_ns);
+void sutro_collect(struct sutro_queue *sq);
 struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx);
 
 /* sutro-pass.c */

@@ -7,13 +7,13 @@
 
 #include <assert.h>
 
-/* Protected groups have this part of the slots for themselves. */
-#define PROTECTED_PART 8
+/* Part of the slots that a group alone leaves to newcomers, and others to protected groups. */
+#define LEFT_PART 8
 
 /* Slots that protected groups have without a turn, and do not use. */
 static u32 leaf_kept(const struct leaf *leaf)
 {
-	u32 kept = leaf->slots / PROTECTED_PART;
+	u32 kept = leaf->slots / LEFT_PART;
 
 	return kept - min(kept, leaf->core.protect.requests);
 }
@@ -69,8 +69,10 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 	struct sutro_group *at = &group->core;
 	u32 slots[SUTRO_LEVELS + 1], free = leaf->slots - used;
 
-	if (leaf->fifo || leaf->core.nr_active < 2)
+	if (leaf->fifo)
 		return group->requests < leaf->slots;
+	if (leaf->core.nr_active < 2)
+		return group->requests < leaf->slots - leaf->slots / LEFT_PART;
 	if (leaf->probe.active &&
 	    !sutro_probe_is_of(&leaf->probe, group->peer.class))
 		free = 0;
