@@ -22,7 +22,9 @@
 #include <linux/sizes.h>
 
 #include "sutro-cgroup.h"
+#include "sutro-completion.h"
 #include "sutro-member.h"
+#include "sutro-report.h"
 #include "sutro-requests.h"
 
 /**

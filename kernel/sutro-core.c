@@ -56,9 +56,9 @@
  *	 peer, guest, result	writes, write cache
  *	protection		Fairness: reader with	what others leave unused
  *	 favoured, protect,	think time; tests/sim	in reserved windows
- *	 protected, gap, think,	test_protect.py,
- *	 trial, window, part,	test_neighbours.py
- *	 apart
+ *	 protected, gap, fit,	test_protect.py,
+ *	 think, trial, window,	test_neighbours.py
+ *	 part, apart
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
  *	groups that stay away	tests/sim		1 in 64 of the group's
@@ -71,7 +71,8 @@
  *	journals and flushes	fsync			others wait for a commit,
  *	 commit, flush					a slice at most
  *	request slots		Fairness: 256 groups	submitters sleep
- *	 slots, turn, leave	with 64 slots
+ *	 slots, quota, turn,	with 64 slots
+ *	 leave
  *	ioprio, submitters	tests/vm: test_elevator	rings of active groups
  *	 lanes, requests	_requests.py
  *	merging, stages, notes	Instructions; Scale	a stage for each CPU

@@ -19,7 +19,8 @@
 #include <linux/cgroup.h>
 #include <linux/seq_file.h>
 
-#include "sutro-cgroup.h"
+#include "sutro-arrival.h"
+#include "sutro-report.h"
 
 #ifdef CONFIG_BLK_DEBUG_FS
 

@@ -68,6 +68,7 @@
 
 #include "sutro-cgroup.h"
 #include "sutro-member.h"
+#include "sutro-service.h"
 
 /* Of the requests of members, one in this many shows whether their group may still be one. */
 #define SUTRO_DIRECT_LOOK 16

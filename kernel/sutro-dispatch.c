@@ -19,19 +19,20 @@
  *
  * Context: sutro_queue.lock is held, but for sutro_dispatch_request().
  */
+#include "sutro-arrival.h"
+#include "sutro-completion.h"
+#include "sutro-report.h"
 #include "sutro-requests.h"
+#include "sutro-service.h"
 #include "sutro-trace.h"
 
 /* Groups that are tried for a request of the probed class. */
 #define SUTRO_PROBE_TRIES 8
-/* Groups that have waited longest, which are tried for a request that fits into a gap. */
-#define SUTRO_GAP_TRIES 8
 /*
- * Requests of a group that are looked at for one of the probed class, and for one that fits into a
- * gap.  A group of two jobs soon has those of one of them behind many of the other.
+ * Requests of a group that are looked at for one of the probed class.  A group of two jobs soon has
+ * those of one of them behind many of the other.
  */
 #define SUTRO_PROBE_SCAN 128
-#define SUTRO_GAP_SCAN 32
 /* The shortest wait: a time that has passed must not make the queue run again and again. */
 #define SUTRO_WAIT_LEAST_NS (100 * NSEC_PER_USEC)
 
@@ -129,10 +130,14 @@ static void sutro_drain(struct sutro_queue *sq, u64 now_ns,
 		sutro_accept_all(sq, &sq->passing, now_ns, free);
 }
 
-/* The estimated cost of a request, by the costs of its group, or of the device if NULL. */
-static u64 sutro_request_cost_ns(struct sutro_queue *sq,
-				 const struct sutro_costs *costs,
-				 struct request *rq)
+/**
+ * sutro_request_cost_ns - the estimated cost of a request
+ * @sq:		the leaf
+ * @costs:	those of its group; NULL for those of the device
+ * @rq:		the request
+ */
+u64 sutro_request_cost_ns(struct sutro_queue *sq,
+			  const struct sutro_costs *costs, struct request *rq)
 {
 	unsigned int class = sutro_request_class(rq);
 	u32 bytes = blk_rq_bytes(rq);
@@ -388,100 +393,6 @@ void sutro_look(struct sutro_queue *sq, u64 now_ns)
 		sutro_fold(sq);
 	if (!list_empty(&sq->core.leaving) || !list_empty(&sq->core.slotless))
 		sutro_forget(sq, now_ns);
-}
-
-/**
- * struct sutro_fit - a search for a request that fits into the rest of a gap
- * @sq:		the leaf
- * @now_ns:	the time
- * @in_turn:	the next one of the group that was selected is looked at
- * @cost_ns:	estimate of the one that was found
- * @least_ns:	estimate of the cheapest of those that do not fit
- */
-struct sutro_fit {
-	struct sutro_queue *sq;
-	u64 now_ns;
-	bool in_turn;
-	u64 cost_ns;
-	u64 least_ns;
-};
-
-static bool sutro_fits(struct request *rq, void *data)
-{
-	const struct sutro_costs *costs = sutro_blkg_costs(sutro_rq_blkg(rq));
-	struct sutro_fit *fit = data;
-
-	fit->cost_ns = sutro_request_cost_ns(fit->sq, costs, rq);
-	if (sutro_core_fits(&fit->sq->core, fit->cost_ns, fit->in_turn,
-			    fit->now_ns))
-		return true;
-	fit->least_ns = min(fit->least_ns, fit->cost_ns);
-	return false;
-}
-
-/* One of the oldest requests of a group that fits into the rest of a gap; it stays. */
-static struct request *sutro_find_fitting(struct sutro_fit *fit,
-					  struct sutro_blkg *sblkg)
-{
-	struct request *rq;
-
-	fit->least_ns = U64_MAX;
-	rq = sutro_requests_search(&sblkg->requests, SUTRO_GAP_SCAN, sutro_fits,
-				   fit);
-	if (!rq)
-		sutro_gap_missed(&fit->sq->core, fit->least_ns);
-	return rq;
-}
-
-/* The same of one of the other groups. */
-static struct request *sutro_find_out_of_turn(struct sutro_fit *fit,
-					      const struct sutro_group *in_turn)
-{
-	struct sutro_core *core = &fit->sq->core;
-	unsigned int left = SUTRO_GAP_TRIES;
-	struct request *rq, *drawn = NULL;
-	struct sutro_group *group;
-	u64 chances = 0;
-
-	list_for_each_entry(group, &core->waiting, node) {
-		if (!left--)
-			break;
-		if (group == in_turn)
-			continue;
-		rq = sutro_find_fitting(fit, sutro_blkg_of(group));
-		if (rq && sutro_gap_draw(&core->protect, group, fit->cost_ns,
-					 &chances))
-			drawn = rq;
-	}
-	core->beside = drawn;
-	return drawn;
-}
-
-/*
- * In a gap: @rq, which was taken out, if it fits in.  If not, it is put back, stays the next of its
- * group, and another one is taken out; NULL if none fits.
- */
-static struct request *sutro_fitting(struct sutro_queue *sq, struct request *rq,
-				     u64 now_ns,
-				     enum sutro_verdict *ret_verdict)
-{
-	struct sutro_fit fit = { .sq = sq, .now_ns = now_ns, .in_turn = true };
-	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
-
-	if (sutro_fits(rq, &fit))
-		return rq;
-	if (sutro_rq_waited_ns(rq, now_ns) > SUTRO_GAP_PATIENCE_NS)
-		sutro_gap_missed(&sq->core, fit.cost_ns);
-	sutro_lane_charge(rq, fit.cost_ns);
-	sutro_requests_add_head(sq, &sblkg->requests, rq);
-	fit.in_turn = false;
-	rq = sutro_find_fitting(&fit, sblkg)
-		     ?: sutro_find_out_of_turn(&fit, &sblkg->group);
-	if (rq)
-		sutro_requests_take(sq, &sutro_rq_blkg(rq)->requests, rq);
-	else
-		*ret_verdict = sutro_core_wait(&sq->core, now_ns);
-	return rq;
 }
 
 static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)

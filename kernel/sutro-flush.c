@@ -63,7 +63,8 @@
  * flush reach the algorithm (sutro-notes.c).  It is taken under sutro_queue.lock, and
  * under mq_flush_lock, with which the end of a flush may come.
  */
-#include "sutro.h"
+#include "sutro-arrival.h"
+#include "sutro-completion.h"
 
 /* A commit that comes later than this is not for the last data. */
 #define SUTRO_SYNC_NS (250 * NSEC_PER_MSEC)

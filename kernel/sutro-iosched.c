@@ -32,8 +32,12 @@
 #include <linux/module.h>
 
 #include "blk-stat.h"
+#include "sutro-arrival.h"
 #include "sutro-cgroup.h"
+#include "sutro-completion.h"
+#include "sutro-report.h"
 #include "sutro-requests.h"
+#include "sutro-service.h"
 
 /*
  * A slice long enough that the seek to the next group's stream (some 10 ms)

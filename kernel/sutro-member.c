@@ -28,6 +28,7 @@
 #include <linux/percpu.h>
 #include <linux/slab.h>
 
+#include "sutro-completion.h"
 #include "sutro-member.h"
 
 /* Members times CPUs: a bound of the time with interrupts off. */

@@ -13,7 +13,9 @@
  *
  * Context: sutro_queue.lock is held, but for sutro_bio_merge().
  */
+#include "sutro-arrival.h"
 #include "sutro-requests.h"
+#include "sutro-service.h"
 
 /* The waiting request that starts where a bio ends, or NULL. */
 static struct request *sutro_requests_find(struct sutro_requests *requests,

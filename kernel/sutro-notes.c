@@ -11,7 +11,11 @@
  */
 #include <linux/slab.h>
 
+#include "sutro-arrival.h"
 #include "sutro-cgroup.h"
+#include "sutro-completion.h"
+#include "sutro-report.h"
+#include "sutro-service.h"
 #include "sutro-trace.h"
 
 /* Flushes of a group that are noted before the queue is run for them. */

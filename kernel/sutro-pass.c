@@ -34,7 +34,10 @@
  *
  * Context: all functions are called with sutro_queue.lock held.
  */
+#include "sutro-arrival.h"
+#include "sutro-report.h"
 #include "sutro-requests.h"
+#include "sutro-service.h"
 
 /* Requests that pass between two looks at the notes of completions. */
 #define SUTRO_PASS_LOOK 16

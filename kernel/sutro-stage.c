@@ -29,7 +29,7 @@
  */
 #include <trace/events/block.h>
 
-#include "sutro.h"
+#include "sutro-arrival.h"
 
 /**
  * sutro_stages_init - make a leaf's stages

@@ -6,6 +6,7 @@
  * the same values: io.sutro.active, of the groups in use (sutro-active.c).
  */
 #include "sutro-cgroup.h"
+#include "sutro-completion.h"
 
 static void sutro_show_rlat(struct seq_file *sf, const struct sutro_blkg *sblkg)
 {

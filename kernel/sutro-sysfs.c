@@ -6,7 +6,7 @@
  * shown in us.  An invalid value changes nothing.  Members that the algorithm reads are
  * changed with sutro_queue.lock held, and shown without.
  */
-#include "sutro.h"
+#include "sutro-report.h"
 
 #define SUTRO_MAX_SLICE_NS (10 * NSEC_PER_SEC)
 /* More than any device has, so that sums and differences of such numbers are ints. */

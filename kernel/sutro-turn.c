@@ -28,7 +28,7 @@
  */
 #include <linux/jiffies.h>
 
-#include "sutro.h"
+#include "sutro-arrival.h"
 
 /* As SUTRO_STARVED_NS (sutro-starved.c). */
 #define SUTRO_SLOT_STARVED (5 * HZ)

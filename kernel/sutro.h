@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Sutro I/O scheduler: shared declarations of the glue files.
+ * Sutro I/O scheduler: a leaf, and a cgroup on it, as the block layer sees them.
  *
  * Locks, outermost first:
  *
@@ -36,10 +36,11 @@
 #include "sutro-lanes.h"
 #include "sutro-latency.h"
 #include "sutro-lease.h"
-#include "sutro-setting.h"
 #include "sutro-probe.h"
+#include "sutro-setting.h"
 
 struct sutro_member;
+struct sutro_stage;
 
 /**
  * struct sutro_requests - all requests of one group that wait
@@ -228,20 +229,6 @@ struct sutro_blkg {
 };
 
 /**
- * struct sutro_stage - requests just inserted on one CPU
- * @lock:	protects @list and @busy
- * @list:	by arrival
- * @node:	place in &sutro_queue.busy
- * @busy:	it is there
- */
-struct sutro_stage {
-	spinlock_t lock; /* protects @list and @busy */
-	struct list_head list;
-	struct llist_node node;
-	bool busy;
-} ____cacheline_aligned_in_smp;
-
-/**
  * struct sutro_queue - per leaf
  * @q:		its request queue
  * @direct_lease: in direct mode, the number of the lease whose members' requests go past the
@@ -366,159 +353,9 @@ static inline u64 sutro_cgroup_id(struct sutro_blkg *sblkg)
 	return cgroup_id(sutro_to_blkg(sblkg)->blkcg->css.cgroup);
 }
 
-/* sutro-dispatch.c */
-struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq);
-void sutro_queue_one(struct sutro_queue *sq, struct sutro_blkg *sblkg, bool far,
-		     u64 now_ns);
-void sutro_keep(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		struct request *rq, u64 now_ns);
-u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		struct request *rq, bool prompt, u64 now_ns);
-void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
-		u64 now_ns);
-void sutro_forget(struct sutro_queue *sq, u64 now_ns);
-void sutro_tunables(struct sutro_queue *sq);
-void sutro_look(struct sutro_queue *sq, u64 now_ns);
-void sutro_collect(struct sutro_queue *sq);
-struct request *sutro_dispatch_request(struct blk_mq_hw_ctx *hctx);
-
-/* sutro-pass.c */
-bool sutro_may_pass(struct sutro_queue *sq);
-struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns);
-
-/* sutro-direct.c */
-void sutro_direct_end(struct sutro_queue *sq);
-bool sutro_direct_bio(struct sutro_queue *sq, u32 lease, struct bio *bio);
-bool sutro_direct_takes(struct sutro_queue *sq, blk_opf_t opf,
-			struct blk_mq_hw_ctx *hctx);
-void sutro_direct_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list,
-			 bool at_head);
-void sutro_direct_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		       u64 now_ns);
-void sutro_direct_look(struct sutro_queue *sq, u64 now_ns);
-void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			  struct request *rq, u64 now_ns);
-void sutro_direct_tick(struct work_struct *work);
-void sutro_direct_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-
 /* sutro-cgroup.c */
 struct sutro_blkg *sutro_from_blkg(struct blkcg_gq *blkg);
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio);
 struct sutro_blkg *sutro_current_blkg(struct request_queue *q);
-
-/* sutro-notes.c */
-void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
-void sutro_note_offline(struct sutro_blkg *sblkg);
-void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			  struct request *rq, u64 now_ns);
-void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			struct request *rq, u64 now_ns);
-void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			 struct request *rq);
-void sutro_note_flush(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-void sutro_note_flushed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			u64 start_ns, u64 now_ns);
-void sutro_note_unflushed(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-struct sutro_busy *sutro_busy(struct sutro_blkg *sblkg);
-void sutro_fold(struct sutro_queue *sq);
-
-/* sutro-flush.c */
-void sutro_flush_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		      struct request *rq, u64 now_ns);
-void sutro_flush_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-struct sutro_blkg *sutro_flush_owner(struct sutro_queue *sq,
-				     struct request *rq);
-void sutro_flush_begin(struct sutro_queue *sq, struct request *rq);
-void sutro_flush_end(struct sutro_queue *sq, struct request *rq, u64 now_ns);
-void sutro_flush_cancel(struct sutro_queue *sq, struct request *rq);
-void sutro_flush_written(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			 struct request *rq);
-
-/* sutro-stage.c */
-int sutro_stages_init(struct sutro_queue *sq);
-void sutro_stages_exit(struct sutro_queue *sq);
-void sutro_stage_insert(struct sutro_queue *sq, struct list_head *list);
-bool sutro_stage_merge(struct sutro_queue *sq, struct bio *bio,
-		       unsigned int nr_segs);
-void sutro_stage_collect(struct sutro_queue *sq, struct list_head *list);
-
-/* Does the stage of the running CPU have a request? A hint. */
-static inline bool sutro_stage_has_any(struct sutro_queue *sq)
-{
-	return !list_empty(&sq->stages[raw_smp_processor_id()].list);
-}
-
-/* Run the queue, after a note of a completion, if a dispatcher waits for one. */
-static inline void sutro_wake_dispatcher(struct sutro_queue *sq)
-{
-	if (READ_ONCE(sq->waiting) || READ_ONCE(sq->kick))
-		blk_mq_run_hw_queues(sq->q, true);
-}
-
-static inline bool sutro_staged(struct sutro_queue *sq)
-{
-	return !llist_empty(&sq->busy);
-}
-
-/*
- * How many requests are at the driver at most when the next one is selected?  A queue with a depth
- * of its own has a budget of that many (SCSI), and one of it is taken before.
- */
-static inline u32 sutro_driver_depth(const struct request_queue *q)
-{
-	u32 tags = q->tag_set->queue_depth * q->nr_hw_queues;
-	u32 budget = READ_ONCE(q->queue_depth);
-
-	return min3(tags, budget ? budget - 1 : tags, SUTRO_DEPTH_MAX);
-}
-
-/* Is there anything that no dispatch has seen yet? */
-static inline bool sutro_has_news(struct sutro_queue *sq)
-{
-	return sutro_staged(sq) || READ_ONCE(sq->kick) || READ_ONCE(sq->fired);
-}
-
-/* Has a completion that a dispatch waits for arrived? */
-static inline bool sutro_is_awaited(struct sutro_queue *sq)
-{
-	return READ_ONCE(sq->waiting) && !list_empty_careful(&sq->notes);
-}
-
-/* sutro-slots.c */
-void sutro_slot_taken(struct sutro_blkg *sblkg);
-void sutro_slot_freed(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void sutro_slots_see(struct sutro_queue *sq, struct bio *bio);
-
-/* sutro-turn.c */
-void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		      struct sutro_turns *turns, const struct sutro_group *at,
-		      struct sutro_waiter *waiter);
-bool sutro_turns_end(struct sutro_queue *sq, struct sutro_turns *turns,
-		     struct sutro_waiter *waiter);
-void sutro_turns_next(struct sutro_queue *sq, struct sutro_turns *turns);
-void sutro_turns_serve(struct sutro_queue *sq, unsigned int slots,
-		       unsigned int used);
-bool sutro_turns_pass(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		      const struct sutro_group *root);
-
-/* sutro-trace.c */
-void sutro_report(struct sutro_queue *sq);
-void sutro_report_idle(struct sutro_queue *sq, u64 wait_ns);
-void sutro_report_refused(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			  unsigned int used, unsigned int limit);
-void sutro_report_costs(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			const struct sutro_costs *old,
-			const struct sutro_costs *new);
-
-/* sutro-debugfs.c */
-#ifdef CONFIG_BLK_DEBUG_FS
-extern const struct blk_mq_debugfs_attr sutro_debugfs_attrs[];
-#endif
-
-/* sutro-sysfs.c */
-extern struct elv_fs_entry sutro_attrs[];
-#define SUTRO_MAX_IDLE_NS (1 * NSEC_PER_SEC)
 
 #endif /* SUTRO_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Request slots of a leaf: the limit of requests for each group and its ancestors, as in
- * sutro-slots.c, and the clients that wait for a slot.
+ * sutro-quota.c, and the clients that wait for a slot.
  */
 #include "leaf.h"
 
