@@ -193,7 +193,8 @@ static bool sutro_window_is_of(const struct sutro_device *device,
 static bool sutro_cost_class_is_open(const struct sutro_device *device,
 				     unsigned int class)
 {
-	u32 closed = device->costs.measured & ~device->costs.bounded;
+	const struct sutro_costs *costs = &device->costs;
+	u32 closed = (costs->measured & ~costs->bounded) | costs->prior;
 
 	return class < SUTRO_OTHER * SUTRO_SIZES && !(closed & BIT(class));
 }
@@ -409,6 +410,7 @@ void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 	struct sutro_costs *costs = &device->costs;
 
 	ns16 = min(ns16, SUTRO_COST_MAX_NS << SUTRO_NS16_SHIFT);
+	sutro_prior_judge(device, class, ns16, most_ns16);
 	costs->measured |= BIT(class);
 	costs->bounded &= ~BIT(class);
 	if (most_ns16)
@@ -469,7 +471,10 @@ static u64 sutro_window_complete(struct sutro_device *device,
 	device->window.latency_of_ns[sample->class] += latency_ns;
 
 	if (sutro_window_ends(device, elapsed_ns)) {
-		if (!sutro_window_busy(device))
+		bool busy = sutro_window_busy(device);
+
+		sutro_prior_check(device, elapsed_ns, busy);
+		if (!busy)
 			sutro_window_limit(device);
 		else if (elapsed_ns < SUTRO_COST_MAX_NS)
 			sutro_window_learn(device, elapsed_ns);

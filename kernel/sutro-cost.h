@@ -33,7 +33,8 @@ enum sutro_op {
 #define SUTRO_SIZES 7
 #define SUTRO_SIZE_MIN_BYTES 4096
 /* SUTRO_OTHER has one class: its cost does not depend on the size. */
-#define SUTRO_CLASSES (SUTRO_OTHER * SUTRO_SIZES + 1)
+#define SUTRO_READ_WRITE_CLASSES (SUTRO_OTHER * SUTRO_SIZES)
+#define SUTRO_CLASSES (SUTRO_READ_WRITE_CLASSES + 1)
 
 /*
  * A drive that recovers from an error, or spins up, may take half a minute; that
@@ -62,6 +63,8 @@ enum sutro_op {
  * @measured:	a bit for each class that a probe has measured
  * @bounded:	of these, those that did not saturate the device and do not follow from the bytes of
  *		others: windows scale them
+ * @prior:	a bit for each class that has the cost that an earlier elevator measured
+ *		(sutro-prior.c), and no other yet: windows do not change it
  * @advance:	charges of a group in advance, where the device is rotational
  */
 struct sutro_costs {
@@ -69,6 +72,7 @@ struct sutro_costs {
 	u32 known;
 	u32 measured;
 	u32 bounded;
+	u32 prior;
 	struct sutro_advance advance;
 };
 
@@ -160,6 +164,7 @@ struct sutro_change {
  * @destage:	charges for data in the cache of a rotational device
  * @costs:	cost by class, where it is a property of the device (not rotational)
  * @most_ns16:	the most that a class in @costs.bounded costs
+ * @prior:	costs from before, in 1/16 ns; @prior.waits has those that are not charged yet
  * @amplification: work of writes that @costs does not have
  * @change:	does it still work as fast as it did?
  * @latency_ns:	latency of a request on a device with little to do, less its cost, but not of
@@ -182,6 +187,10 @@ struct sutro_device {
 	struct sutro_destage destage;
 	struct sutro_costs costs;
 	u64 most_ns16[SUTRO_CLASSES];
+	struct {
+		u64 ns16[SUTRO_READ_WRITE_CLASSES];
+		u32 waits;
+	} prior;
 	struct sutro_amplification amplification;
 	struct sutro_change change;
 	u64 latency_ns;
@@ -279,6 +288,11 @@ bool sutro_cost_is_by_bytes(const struct sutro_costs *costs,
 			    unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,
 			 u64 ns16, u64 most_ns16);
+
+/* sutro-prior.c */
+void sutro_prior_judge(struct sutro_device *device, unsigned int class,
+		       u64 ns16, u64 most_ns16);
+void sutro_prior_check(struct sutro_device *device, u64 elapsed_ns, bool busy);
 
 /* sutro-estimate.c */
 u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class);

@@ -75,13 +75,20 @@
 /* The most device time that is kept in flight because of the depths of probes. */
 #define SUTRO_PROBE_DEPTH_NS (128 * MS)
 
-/* Is the cost of a class a guess that does not follow from the bytes of a measured one? */
+/*
+ * Is the cost of a class a guess: not known from before (sutro-prior.c), nor by the bytes of a
+ * measured one?
+ */
 static bool sutro_probe_is_guess(const struct sutro_probe *probe,
 				 const struct sutro_device *device,
 				 unsigned int class)
 {
-	return !probe->of[class].probes &&
-	       !sutro_cost_is_by_bytes(&device->costs, class);
+	const struct sutro_costs *costs = &device->costs;
+	/* A probe of another class has shown that the costs from before are right. */
+	bool known = costs->measured && costs->prior & BIT(class);
+
+	return !probe->of[class].probes && !known &&
+	       !sutro_cost_is_by_bytes(costs, class);
 }
 
 /**

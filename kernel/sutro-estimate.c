@@ -6,6 +6,8 @@
  * the table.  On a rotational device a size that a group never had is put between those
  * that it had: more bytes behind the same seek.
  *
+ * So does one that was measured before (sutro-prior.c).
+ *
  * A class that was never measured is estimated between the nearest sizes of the
  * same direction that were; one that was never seen, from any known size of the
  * same direction, else of the other, else at 20 us + bytes / (500 MB/s).
@@ -189,7 +191,8 @@ u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 {
 	u64 ns16 = costs->ns16[class];
 
-	if (ns16 && (!costs->measured || costs->measured & BIT(class)))
+	if (ns16 &&
+	    (!costs->measured || (costs->measured | costs->prior) & BIT(class)))
 		return ns16;
 	return sutro_guess_ns16(costs, rotational, class);
 }

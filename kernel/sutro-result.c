@@ -169,6 +169,7 @@ static void sutro_probe_bound(struct sutro_probe *probe,
 	struct sutro_costs *costs = &device->costs;
 	u64 ns16;
 
+	sutro_prior_judge(device, class, of->most_ns16, of->most_ns16);
 	costs->measured &= ~BIT(class);
 	costs->bounded &= ~BIT(class);
 	if (sutro_cost_is_by_bytes(costs, class))

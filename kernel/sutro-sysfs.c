@@ -4,8 +4,10 @@
  *
  * See Documentation/ABI/testing/sysfs-block-sutro.  Times are kept in ns and
  * shown in us.  An invalid value changes nothing.  Members that the algorithm reads are
- * changed with sutro_queue.lock held, and shown without.
+ * changed with sutro_queue.lock held, and shown without; costs are read and changed with
+ * sutro_queue.done_lock held.
  */
+#include "sutro-prior.h"
 #include "sutro-report.h"
 
 #define SUTRO_MAX_SLICE_NS (10 * NSEC_PER_SEC)
@@ -91,12 +93,45 @@ static ssize_t sutro_discipline_store(struct elevator_queue *eq,
 	return count;
 }
 
+static ssize_t sutro_costs_show(struct elevator_queue *eq, char *page)
+{
+	struct sutro_queue *sq = eq->elevator_data;
+	struct sutro_prior prior;
+
+	spin_lock_irq(&sq->done_lock);
+	sutro_prior_read(&sq->device, &prior);
+	spin_unlock_irq(&sq->done_lock);
+	/* A page has room for the longest text. */
+	sutro_prior_format(&prior, page);
+	return strlen(page);
+}
+
+static ssize_t sutro_costs_store(struct elevator_queue *eq, const char *page,
+				 size_t count)
+{
+	struct sutro_queue *sq = eq->elevator_data;
+	struct sutro_prior prior;
+	int ret = sutro_prior_parse(page, &prior);
+
+	if (ret)
+		return ret;
+	spin_lock_irq(&sq->done_lock);
+	ret = sutro_prior_write(&sq->device, &prior);
+	spin_unlock_irq(&sq->done_lock);
+	return ret ?: count;
+}
+
 #define SUTRO_ATTR(name) \
 	__ATTR(name, 0644, sutro_##name##_show, sutro_##name##_store)
 
 struct elv_fs_entry sutro_attrs[] = {
-	SUTRO_ATTR(fairness),	    SUTRO_ATTR(slice_us),
-	SUTRO_ATTR(group_idle_us),  SUTRO_ATTR(discipline),
-	SUTRO_ATTR(group_requests), SUTRO_ATTR(protect),
-	SUTRO_ATTR(direct),	    __ATTR_NULL,
+	SUTRO_ATTR(fairness),
+	SUTRO_ATTR(slice_us),
+	SUTRO_ATTR(group_idle_us),
+	SUTRO_ATTR(discipline),
+	SUTRO_ATTR(group_requests),
+	SUTRO_ATTR(protect),
+	SUTRO_ATTR(direct),
+	SUTRO_ATTR(costs),
+	__ATTR_NULL,
 };

@@ -11,6 +11,7 @@ with more than one leaf is a stripe of chunks of 64 KiB, and each leaf must meet
 
     leaves          disks in the stripe, 1 by default
     exact_cost      1: requests are charged their exact device time
+    costs           with which the elevator begins, as in queue/iosched/costs, on one line
     missed          the reason why the elevator does not meet the goals; then it must miss one
 
     python3 scenes.py [WORDS]       values and goals of the scenes whose names hold WORDS
@@ -95,6 +96,8 @@ def lines(scene: Scenario, scheduler: str, groups: list[Group], **more: float) -
             **scene.knobs.get(scheduler, {}),
             **numbers,
         )
+        if "costs" in knobs:
+            yield f"costs {knobs['costs']}"
     yield line("volume", leaves=(1 << leaves) - 1)
     names = {"": 0} | {group.name: n for n, group in enumerate(scene.group, start=1)}
     for group in scene.group:

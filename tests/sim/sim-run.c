@@ -16,6 +16,9 @@
  *			protect=0
  *		a disk, 0 hdd, 1 ssd, 2 nvme, with the numbers of tests/modeldisk; none:
  *		no scheduler; oracle: requests are charged their exact device time
+ *	costs TEXT
+ *		costs that the elevator of the leaf above begins with, as in
+ *		queue/iosched/costs, on one line
  *	volume kind=0 leaves=0 chunk=65536 part=0 parts=1
  *		0 stripe, 1 linear, 2 mirror, on the leaves of the bits that are set, of each
  *		the given part
@@ -41,11 +44,11 @@
  *
  * It prints {"tick_s", "writes", "promises": [{"floor", "ticks": [[]]}], "clients":
  * [{"rate": [], "late": [], "p50_ns", "p95_ns", "p99_ns", "p999_ns"}], "truth": [[]],
- * "windows": [[]]} with an element for each tick: of a client bytes a second and the part
+ * "windows": [[]], "costs": [""]} with an element for each tick: of a client bytes a second and the part
  * of requests that were late, of a promise rate, state, phi, gain, reserve and the weight
  * on each leaf, of truth one list for each leaf and cgroup: time_ns, rbytes, wbytes, rios,
  * wios, charged_ns, all since the begin, of windows one list for each leaf: shared part of
- * 1024, length of a cycle and &leaf.late_ns.
+ * 1024, length of a cycle and &leaf.late_ns. costs has the costs of each leaf in the end, on one line.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -56,6 +59,7 @@
 #include <string.h>
 
 #include "loop.h"
+#include "sutro-prior.h"
 
 /**
  * struct option - a number of a line
@@ -250,6 +254,18 @@ static void say_leaf(struct loop *loop)
 	loop->leaves++;
 }
 
+static void say_costs(struct loop *loop)
+{
+	const char *text = strtok(NULL, "\n");
+	struct sutro_prior prior;
+
+	if (!loop->leaves)
+		die("costs come after their leaf");
+	if (!text || sutro_prior_parse(text, &prior) ||
+	    sutro_prior_write(&loop->leaf[loop->leaves - 1].device, &prior))
+		die("the elevator does not take these costs");
+}
+
 static void say_volume(struct loop *loop)
 {
 	u32 number = next(loop->volumes, LOOP_VOLUMES), bits, part, parts, l;
@@ -432,6 +448,7 @@ static const struct {
 	{ "client", say_client }, { "promise", say_promise },
 	{ "disk", say_disk },	  { "weight", say_weight },
 	{ "move", say_move },	  { "recall", say_recall },
+	{ "costs", say_costs },
 };
 
 static void read_scenario(struct loop *loop, FILE *file)
@@ -518,6 +535,21 @@ static void print_windows(const struct loop *loop)
 		       row->cycle_ns, row->late_ns);
 }
 
+static void print_costs(const struct loop *loop)
+{
+	char text[SUTRO_PRIOR_TEXT_BYTES], *c;
+	struct sutro_prior prior;
+	u32 l;
+
+	for (l = 0; l < loop->leaves; l++) {
+		sutro_prior_read(&loop->leaf[l].device, &prior);
+		sutro_prior_format(&prior, text);
+		while ((c = strchr(text, '\n')))
+			*c = ' ';
+		printf("%s\"%s\"", l ? ", " : "", text);
+	}
+}
+
 static void print_loop(const struct loop *loop)
 {
 	u32 i;
@@ -539,6 +571,8 @@ static void print_loop(const struct loop *loop)
 	printf("],\n\"windows\": [");
 	if (loop->window)
 		print_windows(loop);
+	printf("],\n\"costs\": [");
+	print_costs(loop);
 	printf("]}\n");
 }
 

@@ -32,7 +32,7 @@ def test_select_and_leave(sutro_disk: ModelDisk) -> None:
     """sutro can be chosen, has its knobs, and any other elevator can follow it."""
     knobs = scheduler.queue(sutro_disk.name) / "iosched"
     names = {path.name for path in knobs.iterdir()}
-    wanted = "fairness group_idle_us slice_us group_requests discipline protect direct"
+    wanted = "fairness group_idle_us slice_us group_requests discipline protect direct costs"
     assert names >= set(wanted.split())
     for name in ("none", "mq-deadline", "kyber", "bfq", "sutro"):
         scheduler.select(sutro_disk.name, name)
@@ -51,6 +51,11 @@ def test_select_and_leave(sutro_disk: ModelDisk) -> None:
         ("protect", "50", ["100", "-1", "text"]),
         ("direct", "0", ["2", "-1", "text"]),
         ("discipline", "process", ["proc", "[fifo]", "", "fifo deadline"]),
+        (
+            "costs",
+            "version 1\nread 4096 30000",
+            ["version 2", "", "read 4096 1", "version 1 read 1 1"],
+        ),
     ],
 )
 def test_knobs(sutro_disk: ModelDisk, knob: str, good: str, bad: list[str]) -> None:
