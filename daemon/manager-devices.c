@@ -56,9 +56,13 @@ static int on_scheduler_written(sd_event_source *s,
 	struct manager *m = userdata;
 	int r = manager_read_schedulers(m);
 
-	/* The leaf was switched away and back at once: the weights in the kernel are lost. */
-	if (r == 0)
+	/* The leaf was switched away and back at once: weights and costs in the kernel are lost. */
+	if (r == 0) {
+		for (size_t i = 0; i < m->machine.topology->n_devices; i++)
+			m->machine.topology->devices[i]->has_costs = false;
+		costs_job_follow(&m->costs);
 		manager_mark_all(m);
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -67,6 +71,7 @@ void manager_leaf_switched(struct manager *m, const struct device *leaf)
 	log_debug("%s: has the scheduler %s now.", leaf->node, leaf->scheduler);
 	bus_property_changed(&m->bus, "ManagedLeaves");
 	governor_renew(&m->governor);
+	costs_job_follow(&m->costs);
 	manager_mark_all(m);
 }
 
@@ -307,6 +312,7 @@ int manager_renew_topology(struct manager *m)
 	compare_versions(m);
 	promised_warn(&m->machine, &m->conf->capacities);
 	bus_property_changed(&m->bus, "ManagedLeaves");
+	costs_job_follow(&m->costs);
 	if (root) {
 		governor_renew(&m->governor);
 		manager_mark_all(m);

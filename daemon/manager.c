@@ -10,7 +10,7 @@
  *	udev event, md		after a pause make a new topology, resolve all
  *				statements, switch configured leaves, all dirty
  *	mount, unmount		resolve all statements, those that lead elsewhere are dirty
- *	queue/scheduler written	all dirty
+ *	queue/scheduler written	all dirty; restore costs of requests
  *	every second		look for the volumes in use, if a promise is about any
  *	every ReconcileSec=	scan the tree, all dirty
  */
@@ -404,6 +404,9 @@ static int start(struct manager *m)
 	r = start_governor(m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot keep floors: %m");
+	r = costs_job_start(&m->costs, &m->machine);
+	if (r < 0)
+		return log_error_errno(r, "Cannot save costs of requests: %m");
 	r = cgroup_tree_scan(m->machine.tree);
 	if (r >= 0)
 		cgfiles_prune(&m->files, m->machine.tree);
@@ -441,6 +444,7 @@ struct manager *manager_free(struct manager *m)
 	bus_close(&m->bus);
 	governor_stop(&m->governor);
 	clients_done(&m->clients);
+	costs_job_stop(&m->costs);
 	leaf_switches_done(&m->switches);
 	lookups_done(&m->lookups);
 	m->flush = sd_event_source_disable_unref(m->flush);

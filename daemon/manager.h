@@ -11,6 +11,7 @@
 #include "control/resync-group.h"
 #include "host/cgfile.h"
 #include "host/cgroup.h"
+#include "host/costs-job.h"
 #include "host/leaf-switch.h"
 #include "host/machine.h"
 #include "host/sample.h"
@@ -33,6 +34,7 @@
  *
  * Writers and timers:
  * @switches: leaves that are being switched
+ * @costs: saves and restores costs of requests
  * @files: writes cgroup files
  * @actuator: writes weights
  * @flush: armed while a cgroup is dirty, runs when nothing else is ready
@@ -67,6 +69,7 @@ struct manager {
 	struct governor governor;
 
 	struct leaf_switches switches;
+	struct costs_job costs;
 	struct cgfiles files;
 	struct actuator actuator;
 	sd_event_source *flush;

@@ -6,6 +6,9 @@
  * A daemon that crashes leaves its last weights in force, and the next one takes them over. After
  * CRASHES_MAX crashes or failed starts in a row no daemon follows the units. Outdated weights are
  * worse than none, so all are restored. systemd continues to start the daemon.
+ *
+ * It may wait for a disk, which the daemon may not. So it also saves the costs of requests at the end
+ * of the service (host/costs.c).
  */
 
 #include <fcntl.h>
@@ -15,6 +18,7 @@
 
 #include "control/resync-group.h"
 #include "host/cgfile.h"
+#include "host/costs.h"
 #include "host/discover.h"
 #include "host/event.h"
 #include "host/leaf-switch.h"
@@ -190,6 +194,8 @@ int restore(const char *root, bool release)
 		return log_oom();
 	if (!is_continued(&m.roots)) {
 		released = find_devices(&m);
+		if (!released)
+			costs_save_all(&m.roots, m.topology);
 		if (!released && release)
 			released = release_leaves(&m);
 		err = m.topology ? restore_cgroups(&m) : -ENOMEM;

@@ -197,6 +197,7 @@ class Machine:
             "/sys/fs/cgroup",
             "/dev/mapper",
             "/run",
+            "/var/lib",
             "/etc/sutro",
         ):
             (root / path[1:]).mkdir(parents=True, exist_ok=True)
@@ -569,3 +570,14 @@ class Sutrod:
             self.call(method, *arguments)
         name = str(e.value.get_dbus_name())
         return name.removeprefix("org.sutro1.Error."), str(e.value.get_dbus_message())
+
+
+def restore(machine: Machine, *arguments: str, result: str = "") -> int:
+    """Run the program that systemd runs after the daemon; result "": run by hand."""
+    environment = os.environ | {"SUTRO_FAKE_ROOT": str(machine.root), "SUTRO_CLOCK": ""}
+    if "SUTRO_KERNELFILES" in os.environ:
+        environment["LD_PRELOAD"] = os.environ["SUTRO_KERNELFILES"]
+    if result:
+        environment["SERVICE_RESULT"] = result
+    command = [SUTROD, f"--root={machine.root}", "--restore", *arguments]
+    return subprocess.run(command, env=environment, timeout=PATIENCE_S).returncode

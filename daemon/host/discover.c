@@ -86,6 +86,8 @@ static int read_scheduler(struct sysblock *s, struct device *leaf)
 	}
 	if (!name)
 		return -ENOMEM;
+	if (leaf->scheduler && !streq(leaf->scheduler, name))
+		leaf->has_costs = false;
 	free(leaf->scheduler);
 	leaf->scheduler = name;
 	err = sysblock_note(s, queue_number(s->roots, leaf, "rotational",
@@ -126,6 +128,7 @@ static int carry_over(struct device *d, const struct topology *before)
 	d->rotational = was->rotational;
 	d->is_switching = was->is_switching;
 	d->is_hung = was->is_hung;
+	d->has_costs = was->has_costs;
 	d->scheduler = was->scheduler ? strdup(was->scheduler) : NULL;
 	return was->scheduler && !d->scheduler ? -ENOMEM : 0;
 }

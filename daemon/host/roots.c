@@ -26,6 +26,7 @@ int roots_init(struct roots *r, const char *prefix)
 		.prefix = strdup(prefix),
 		.sysfs = asprintf_or_null("%s/sys", prefix),
 		.run = asprintf_or_null("%s/run/sutro", prefix),
+		.costs = asprintf_or_null("%s/var/lib/sutro/costs", prefix),
 		.mountinfo = asprintf_or_null("%s/proc/1/mountinfo", prefix),
 		.mdstat = asprintf_or_null("%s/proc/mdstat", prefix),
 		.conf = asprintf_or_null("%s/etc/sutro/sutrod.conf", prefix),
@@ -38,9 +39,9 @@ int roots_init(struct roots *r, const char *prefix)
 		r->cgroup = asprintf_or_null("%s/sys/fs/cgroup", prefix);
 	err = add_dirs(prefix, "sutrod.conf.d", &r->conf_dirs)
 		      ?: add_dirs(prefix, "policy.d", &r->policy_dirs);
-	if (err || !r->prefix || !r->sysfs || !r->run || !r->mountinfo ||
-	    !r->mdstat || !r->conf || !r->control || !r->control_run ||
-	    (*prefix && !r->cgroup)) {
+	if (err || !r->prefix || !r->sysfs || !r->run || !r->costs ||
+	    !r->mountinfo || !r->mdstat || !r->conf || !r->control ||
+	    !r->control_run || (*prefix && !r->cgroup)) {
 		roots_done(r);
 		return -ENOMEM;
 	}
@@ -57,6 +58,7 @@ void roots_done(struct roots *r)
 	free(r->sysfs);
 	free(r->cgroup);
 	free(r->run);
+	free(r->costs);
 	free(r->mountinfo);
 	mounts_free(r->mounts);
 	free(r->mdstat);

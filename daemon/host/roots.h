@@ -10,6 +10,7 @@
  * @sysfs: PREFIX/sys
  * @cgroup: PREFIX/sys/fs/cgroup, or NULL: libcgroup finds the mount
  * @run: PREFIX/run/sutro, state that survives a restart of the daemon
+ * @costs: PREFIX/var/lib/sutro/costs, measured costs of requests, which survive a boot
  * @mountinfo: PREFIX/proc/1/mountinfo
  * @mounts: read from @mountinfo
  * @mdstat: PREFIX/proc/mdstat
@@ -26,6 +27,7 @@ struct roots {
 	char *sysfs;
 	char *cgroup;
 	char *run;
+	char *costs;
 	char *mountinfo;
 	struct mounts *mounts;
 	char *mdstat;

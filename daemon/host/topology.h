@@ -47,6 +47,7 @@ const char *device_kind_name(enum device_kind kind);
  * @queue: inode of its folder queue/ in sysfs: the same queue serves one medium after another in
  *	a loop device or a card reader, and only @diskseq changes; 0: it has none
  * @is_switching: its scheduler is being switched, and a read of its queue would wait for that
+ * @has_costs: of a leaf, saved costs of requests were restored since it got its scheduler
  * @is_hung: it was reported that a call for it has not returned for 10 s
  * @walk: the last walk that met it, see device_enter()
  */
@@ -68,6 +69,7 @@ struct device {
 	uint64_t diskseq;
 	uint64_t queue;
 	bool is_switching;
+	bool has_costs;
 	bool is_hung;
 	uint64_t walk;
 };

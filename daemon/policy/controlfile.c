@@ -8,8 +8,8 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "host/store.h"
 #include "policy/controlfile.h"
-#include "policy/store.h"
 
 const char *controlfile_dir(const struct roots *roots,
 			    enum policy_lifetime lifetime)

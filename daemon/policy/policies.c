@@ -28,11 +28,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "host/store.h"
 #include "policy/dropin.h"
 #include "policy/goodfile.h"
 #include "policy/layer.h"
 #include "policy/policies.h"
-#include "policy/store.h"
 
 /**
  * struct policies

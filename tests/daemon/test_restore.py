@@ -1,28 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """sutrod --restore: nothing stays in force without a daemon, unless the next one continues."""
 
-import os
 import signal
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fakemachine import PATIENCE_S, SUTROD, Machine, Sutrod, Systemd, wait_until
+from fakemachine import Machine, Sutrod, Systemd, restore, wait_until
 
 LIMITS = "rbps=max wbps=max riops=max wiops=77"
 CHANGED = (["8:0 300", "8:16 300", "default 200"], ["default idle"])
 ORIGINAL = (["default 100"], ["default be"])
-
-
-def restore(machine: Machine, *arguments: str, result: str = "") -> int:
-    """Run the program that systemd runs after the daemon; result "": run by hand."""
-    environment = os.environ | {"SUTRO_FAKE_ROOT": str(machine.root), "SUTRO_CLOCK": ""}
-    if "SUTRO_KERNELFILES" in os.environ:
-        environment["LD_PRELOAD"] = os.environ["SUTRO_KERNELFILES"]
-    if result:
-        environment["SERVICE_RESULT"] = result
-    command = [SUTROD, f"--root={machine.root}", "--restore", *arguments]
-    return subprocess.run(command, env=environment, timeout=PATIENCE_S).returncode
 
 
 def state(machine: Machine, cgroup: str) -> tuple[list[str], list[str]]:

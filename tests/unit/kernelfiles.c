@@ -15,6 +15,8 @@
  *		changes; a line that limits nothing goes; ENODEV
  *	io.sutro.class
  *		"default rt", "default be", "default idle"; EINVAL
+ *	queue/iosched/costs
+ *		"version 1" and lines "read 4096 29629"; EINVAL
  *	queue/scheduler
  *		"none [bfq] sutro": EINVAL for a name that is not in the list
  *
@@ -251,6 +253,16 @@ static int write_scheduler(const char *path, const char *name)
 	return 0;
 }
 
+static int write_costs(const char *path, const char *text)
+{
+	if (!g_regex_match_simple(
+		    "^version 1\n((read|write) \\d+ [1-9]\\d*\n)*$", text, 0,
+		    0))
+		return -EINVAL;
+	spill(path, O_TRUNC, text);
+	return 0;
+}
+
 /* The fault of a write: the word behind the suffix of the path. */
 static char *fault_of(const char *root, const char *path)
 {
@@ -298,6 +310,8 @@ static int write_kernel_file(const char *root, const char *path,
 		abort();
 	if (g_str_has_suffix(path, "/scheduler"))
 		return write_scheduler(path, text);
+	if (g_str_has_suffix(path, "/iosched/costs"))
+		return write_costs(path, text);
 	if (g_str_has_suffix(path, "/max_sectors_kb"))
 		return spill(path, O_TRUNC, text), 0;
 	if (g_str_has_suffix(path, "/io.max"))
@@ -402,13 +416,17 @@ int fstatat(int fd, const char *restrict path, struct stat *restrict st,
 
 static bool is_kernel_file(const char *root, const char *path)
 {
-	static const char *const names[] = {
-		"io.max",	    "io.sutro.class",
-		"io.sutro.reserve", "io.sutro.latency",
-		"io.weight",	    "io.bfq.weight",
-		"io.sutro.weight",  "scheduler",
-		"max_sectors_kb",   NULL
-	};
+	static const char *const names[] = { "io.max",
+					     "io.sutro.class",
+					     "io.sutro.reserve",
+					     "io.sutro.latency",
+					     "io.weight",
+					     "io.bfq.weight",
+					     "io.sutro.weight",
+					     "scheduler",
+					     "max_sectors_kb",
+					     "costs",
+					     NULL };
 	g_autofree char *name = g_path_get_basename(path);
 
 	return g_str_has_prefix(path, root) && g_strv_contains(names, name);
@@ -425,7 +443,8 @@ ssize_t write(int fd, const void *buffer, size_t n)
 	    !is_kernel_file(root, path))
 		return syscall(SYS_write, fd, buffer, n);
 	text = g_strndup(buffer, n);
-	text[strcspn(text, "\n")] = '\0';
+	if (!g_str_has_suffix(path, "/iosched/costs"))
+		text[strcspn(text, "\n")] = '\0';
 	/* The system call that may fail. */
 	if (syscall(SYS_write, fd, "", 0) < 0)
 		return -1;

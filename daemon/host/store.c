@@ -11,8 +11,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "host/store.h"
 #include "host/util.h"
-#include "policy/store.h"
 
 #define TEMPORARY ".new"
 
