@@ -5,9 +5,11 @@
 
 /* global cockpit */
 
-/** Metrics of pmdaproc: bytes per millisecond for each cgroup and device, "CGROUP::DEVICE". */
-const METRICS = ["cgroup.io.stat.rbytes", "cgroup.io.stat.wbytes"].map(
-    name => ({ name, derive: "rate" }));
+/**
+ * Metrics of pmdaproc: bytes for each cgroup and device, "CGROUP::DEVICE". The rates of the bridge are of
+ * milliseconds or of seconds, by its version, and wrong when a cgroup comes or goes.
+ */
+const METRICS = ["cgroup.io.stat.rbytes", "cgroup.io.stat.wbytes"].map(name => ({ name }));
 const HOURS = 6;
 const INTERVAL_MS = 60000;
 /** Samples of the picture. */
@@ -36,7 +38,7 @@ export function complete(before, sample) {
 }
 
 /**
- * The sum of both metrics for a cgroup on some devices, in bytes per second.
+ * The sum of both metrics for a cgroup on some devices: bytes since its start.
  * @param {any[]} sample complete
  * @param {{instances?: string[]}[]} metrics of the meta message
  * @param {string} cgroup
@@ -48,7 +50,22 @@ export function total(sample, metrics, cgroup, devices) {
     const found = metrics.flatMap((metric, number) => (metric.instances ?? [])
         .map((name, instance) => wanted.has(name) ? sample[number]?.[instance] : false)
         .filter(value => typeof value === "number"));
-    return found.length ? 1000 * found.reduce((sum, value) => sum + value, 0) : null;
+    return found.length ? found.reduce((sum, value) => sum + value, 0) : null;
+}
+
+/**
+ * Bytes per second from each sample to the next one; null where one of them has no value, and where the
+ * counter began again.
+ * @param {{time: number, bytes: number | null}[]} points time in ms
+ * @returns {(number | null)[]} as many as points
+ */
+export function rates(points) {
+    return points.map(({ time, bytes }, number) => {
+        const before = points[number - 1];
+        if (!before || bytes === null || before.bytes === null || bytes < before.bytes)
+            return null;
+        return 1000 * (bytes - before.bytes) / (time - before.time);
+    });
 }
 
 /**
@@ -63,23 +80,27 @@ export function load(cgroup, devices) {
             payload: "metrics1", source: "pcp-archive", metrics: METRICS, interval: INTERVAL_MS,
             timestamp: -COUNT * INTERVAL_MS, limit: COUNT,
         });
-        /** @type {(number | null)[]} */
-        const values = [];
+        /** @type {{time: number, bytes: number | null}[]} */
+        const points = [];
         let meta = { metrics: [] };
         let sample = [];
+        let time = 0;
         channel.addEventListener("message", (_event, text) => {
             const message = JSON.parse(text);
             if (!Array.isArray(message)) {
                 meta = message;
                 sample = [];
+                time = message.timestamp;
                 return;
             }
             for (const next of message) {
                 sample = complete(sample, next);
-                values.push(total(sample, meta.metrics, cgroup, devices));
+                points.push({ time, bytes: total(sample, meta.metrics, cgroup, devices) });
+                time += INTERVAL_MS;
             }
         });
         channel.addEventListener("close", (_event, options) => {
+            const values = rates(points);
             if (options.problem)
                 reject(new Error(REASONS[options.problem] ?? `PCP: ${options.message ?? options.problem}`));
             else if (values.every(value => value === null))

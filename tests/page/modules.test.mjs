@@ -12,7 +12,7 @@ import { INFINITY, percent, quoted, rate, size, time, typed, value } from "../..
 import { Dialog } from "../../cockpit/dialog.js";
 import { edit, sample, withoutHistory } from "../../cockpit/guarantees.js";
 import { described, History } from "../../cockpit/history.js";
-import { complete, total } from "../../cockpit/pcp.js";
+import { complete, rates, total } from "../../cockpit/pcp.js";
 import {
     about, identity, received, sentence, stated, typedValue, verdict, worstFirst,
 } from "../../cockpit/promises.js";
@@ -429,9 +429,19 @@ test("points of a line end at the right edge", () => {
 test("samples of PCP are completed and summed", () => {
     const metrics = [{ instances: ["/db::sda", "/db::dm-0"] }, { instances: ["/db::dm-0"] }];
     const first = [[1, 2], [3]];
-    assert.equal(total(first, metrics, "/db", ["dm-0"]), 5000);
+    assert.equal(total(first, metrics, "/db", ["dm-0"]), 5);
     const second = complete(first, [[null, 4]]);
     assert.deepEqual(second, [[1, 4], [3]]);
-    assert.equal(total(second, metrics, "/db", ["dm-0"]), 7000);
+    assert.equal(total(second, metrics, "/db", ["dm-0"]), 7);
     assert.equal(total([[false, false], [false]], metrics, "/db", ["dm-0"]), null);
+});
+
+test("rates of PCP are per second, with gaps where a counter is missing or began again", () => {
+    const minute = 60000;
+    const bytes = [600, 1200, null, 1800, 2400, 0, 60];
+    const points = bytes.map((value, number) => ({ time: number * minute, bytes: value }));
+    // The machine was off for an hour.
+    points.push({ time: 66 * minute, bytes: 3660 });
+    assert.deepEqual(rates(points), [null, 10, null, null, 10, null, 1, 1]);
+    assert.deepEqual(rates([]), []);
 });
