@@ -6,8 +6,8 @@
 /* global cockpit */
 
 /**
- * Metrics of pmdaproc: bytes for each cgroup and device, "CGROUP::DEVICE". The rates of the bridge are of
- * milliseconds or of seconds, by its version, and wrong when a cgroup comes or goes.
+ * Metrics of pmdaproc: bytes for each cgroup and device, "CGROUP::DEVICE". The bridge can make rates of them,
+ * which are wrong when a cgroup comes or goes: it subtracts counters by their place in the list.
  */
 const METRICS = ["cgroup.io.stat.rbytes", "cgroup.io.stat.wbytes"].map(name => ({ name }));
 const HOURS = 6;
@@ -18,8 +18,11 @@ export const SPAN = `${HOURS} hours`;
 
 const REASONS = {
     "not-supported": "PCP is not installed. Install pcp and python3-pcp for longer histories.",
-    "not-found": "PCP has no archive with cgroup.io.stat. Let pmlogger record it for longer histories.",
+    "not-found": "PCP has no archive. Start pmcd and pmlogger for longer histories.",
 };
+/** The bridge then closes the channel without a word, and before any sample. */
+const INCOMPLETE = "PCP has an archive without cgroup.io.stat, and Cockpit then reads no other one. Restart " +
+    "pmlogger, and move older archives out of its folder in /var/log/pcp/pmlogger.";
 
 /**
  * A sample with the values that the bridge left out, because they are those of the one before.
@@ -103,6 +106,8 @@ export function load(cgroup, devices) {
             const values = rates(points);
             if (options.problem)
                 reject(new Error(REASONS[options.problem] ?? `PCP: ${options.message ?? options.problem}`));
+            else if (!meta.metrics.length)
+                reject(new Error(INCOMPLETE));
             else if (values.every(value => value === null))
                 reject(new Error("PCP recorded no I/O of this unit on these devices."));
             else

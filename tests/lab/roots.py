@@ -120,7 +120,9 @@ def build_recipe() -> Recipe:
 def page_recipe() -> Recipe:
     """The tree of the browser test, which nothing else needs: a browser is 300 MB."""
     packages = (*_listed("package"), *_listed("build"), *_listed("page"))
-    return Recipe("page", packages, (WITH_BUILDER,))
+    # The names of metrics, which the service pmcd makes when it starts.
+    names = '--customize-hook=chroot "$1" sh -ec "cd /var/lib/pcp/pmns; ./Rebuild -u"'
+    return Recipe("page", packages, (WITH_BUILDER, names))
 
 
 def image_recipe(series: str) -> Recipe:

@@ -21,6 +21,7 @@ from typing import Any
 import browser
 import pytest
 import world
+from archive import Archives
 from fakemachine import TOP, Bus, Machine, Systemd, wait_until
 from livedaemon import LiveDaemon
 from selenium import webdriver
@@ -87,7 +88,7 @@ def _free_port() -> int:
 
 
 @contextlib.contextmanager
-def served(directory: Path) -> Iterator[str]:
+def served(directory: Path, environment: dict[str, str]) -> Iterator[str]:
     """The address of a Cockpit that has the page; its session is that of the user of the tests."""
     packages = directory / "data/cockpit"
     shutil.copytree(TOP / "cockpit", packages / "sutro")
@@ -111,7 +112,7 @@ def served(directory: Path) -> Iterator[str]:
     with (directory / "cockpit.log").open("w") as log:
         server = subprocess.Popen(
             [*command, "--local-session=cockpit-bridge"],
-            env=os.environ | folders, stdout=log, stderr=log,
+            env=os.environ | environment | folders, stdout=log, stderr=log,
         )  # fmt: skip
     try:
         wait_until(lambda: _answers(port))
@@ -145,8 +146,16 @@ def sutrod(bus: Bus, tmp_path: Path) -> Iterator[LiveDaemon]:
 
 
 @pytest.fixture
-def page(driver: webdriver.Chrome, sutrod: LiveDaemon, tmp_path: Path) -> Iterator[Page]:
+def archives(tmp_path: Path) -> Archives:
+    """The folder of PCP that the bridge reads, without an archive."""
+    return Archives(tmp_path / "pcp")
+
+
+@pytest.fixture
+def page(
+    driver: webdriver.Chrome, sutrod: LiveDaemon, archives: Archives, tmp_path: Path
+) -> Iterator[Page]:
     """The page, not yet open."""
-    with served(tmp_path) as address:
+    with served(tmp_path, archives.environment) as address:
         yield Page(driver, address, sutrod)
         driver.get("about:blank")

@@ -2,10 +2,12 @@
 """The page in a browser: it shows the state of the daemon, and its buttons change that."""
 
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
+from archive import Archives
 from conftest import NARROW, PAGE, PASSWORD, WIDE, Page
 from fakemachine import Bus, wait_until
 from selenium.webdriver.common.by import By
@@ -270,10 +272,29 @@ def test_drawer_is_opened_and_closed_by_keyboard(page: Page) -> None:
     text = page.text("#explain")
     assert "/dev/nvme0n1 is a leaf: disk with scheduler sutro" in text
     assert "ReadBandwidthMin=/srv 80M" in text
-    page.until(lambda: "PCP is not installed" in page.text("#explain"))
+    page.until(lambda: "PCP has no archive" in page.text("#explain"))
     active.send_keys(Keys.ESCAPE)
     page.until(lambda: not page.one("#explain").is_displayed())
     assert page.driver.switch_to.active_element == page.one(selector)
+
+
+def test_history_of_hours(page: Page, archives: Archives) -> None:
+    """pmlogger records what the page reads: bytes of a cgroup on the leaves, each minute."""
+    minute = 60 * 10**6
+    volume, disk = "254:0 dm-0", "259:0 nvme0n1"
+    rates = {"nginx": {volume: (2 * minute, minute // 2), disk: (minute, 0)}}
+    rates |= {"backup": {volume: (7 * minute, 0)}}
+    archives.record({f"/system.slice/{name}.service": one for name, one in rates.items()})
+    page.open()
+    page.click("#units button[data-unit='nginx.service']")
+    shown = re.compile(r"Bytes per second by minute: ([0-9.]+) MB/s to ([0-9.]+) MB/s")
+    page.until(lambda: shown.search(page.text("#explain")))
+    for value in shown.search(page.text("#explain")).groups():
+        assert float(value) == pytest.approx(2.5, rel=0.05)
+    archives.record_others()
+    page.click("#explain button[aria-label='Close']")
+    page.click("#units button[data-unit='nginx.service']")
+    page.until(lambda: "PCP has an archive without cgroup.io.stat" in page.text("#explain"))
 
 
 def test_focus_and_text_survive_samples(page: Page) -> None:
