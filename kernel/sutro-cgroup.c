@@ -5,7 +5,7 @@
  * Every cgroup has a weight, a class, a reserve and a latency target (struct sutro_blkcg,
  * "default"), and on each leaf that sutro schedules a struct sutro_blkg, which may have its own.
  *
- *	io.sutro.weight		"default 100", then "MAJ:MIN N" where set
+ *	io.sutro.weight		"default 100", then "MAJ:MIN N" where set; io.weight until written
  *	io.sutro.class		likewise: rt, be or idle
  *	io.sutro.reserve	likewise: 0 to 1000, thousandths of the time
  *	io.sutro.latency	likewise: us, or max
@@ -31,7 +31,8 @@
  * struct sutro_blkcg - one cgroup
  * @cpd:	must be first
  * @leaves:	on how many leaves it has requests (sutro-volume.c)
- * @setting:	on every leaf that has none of its own; protected by blkcg->lock
+ * @setting:	on every leaf that has none of its own, the weight is 0 while io.weight is in
+ *		force; protected by blkcg->lock
  */
 struct sutro_blkcg {
 	struct blkcg_policy_data cpd;
@@ -114,7 +115,6 @@ static struct blkcg_policy_data *sutro_cpd_alloc(gfp_t gfp)
 
 	if (!sblkcg)
 		return NULL;
-	sblkcg->setting[SUTRO_SETTING_WEIGHT] = SUTRO_WEIGHT_DFL;
 	sblkcg->setting[SUTRO_SETTING_CLASS] =
 		sutro_class_setting(SUTRO_CLASS_BE);
 	sblkcg->setting[SUTRO_SETTING_RESERVE] = sutro_reserve_setting(0);
@@ -154,14 +154,16 @@ static struct blkg_policy_data *sutro_pd_alloc(struct gendisk *disk,
  * @sblkg:	the group
  * @setting:	which one
  *
- * Return: that for the leaf, or else that of the cgroup on every leaf.
+ * Return: that for the leaf, or else that of the cgroup on every leaf, or else io.weight.
  */
 u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
 {
-	struct blkcg *blkcg = sutro_to_blkg(sblkg)->blkcg;
+	struct blkcg_gq *blkg = sutro_to_blkg(sblkg);
+	struct sutro_blkcg *sblkcg = sutro_blkcg_of(blkg->blkcg);
+	u32 value = READ_ONCE(sblkg->device_setting[setting])
+			    ?: READ_ONCE(sblkcg->setting[setting]);
 
-	return READ_ONCE(sblkg->device_setting[setting])
-		       ?: READ_ONCE(sutro_blkcg_of(blkcg)->setting[setting]);
+	return value ?: sutro_io_leaf_weight(blkg);
 }
 
 /*
@@ -244,6 +246,17 @@ static void sutro_pd_online(struct blkg_policy_data *pd)
 			sutro_note_setting(sblkg, setting);
 }
 
+/* io.weight has changed.  Context: blkcg->lock is held. */
+static void sutro_pd_weight(struct blkg_policy_data *pd)
+{
+	struct sutro_blkcg *sblkcg = sutro_blkcg_of(pd->blkg->blkcg);
+	struct sutro_blkg *sblkg = sutro_pd(pd);
+
+	if (!sblkg->device_setting[SUTRO_SETTING_WEIGHT] &&
+	    !sblkcg->setting[SUTRO_SETTING_WEIGHT])
+		sutro_note_setting(sblkg, SUTRO_SETTING_WEIGHT);
+}
+
 static void sutro_pd_offline(struct blkg_policy_data *pd)
 {
 	sutro_active_offline(sutro_pd(pd));
@@ -320,7 +333,8 @@ static int sutro_setting_show(struct seq_file *sf, void *v)
 	u32 value;
 
 	value = READ_ONCE(sutro_blkcg_of(blkcg)->setting[setting]);
-	sutro_setting_show_one(sf, "default", setting, value);
+	sutro_setting_show_one(sf, "default", setting,
+			       value ?: sutro_io_weight(blkcg));
 	blkcg_print_blkgs(sf, blkcg, sutro_prfill_setting, &sutro_policy,
 			  setting, false);
 	return 0;
@@ -330,20 +344,21 @@ static void sutro_set_default(struct blkcg *blkcg, enum sutro_setting setting,
 			      u32 value)
 {
 	struct blkcg_gq *blkg;
+	u32 old;
 
 	spin_lock_irq(&blkcg->lock);
-	/* A change ends direct mode: a write of the same value is none. */
-	if (sutro_blkcg_of(blkcg)->setting[setting] == value)
-		goto unlock;
+	old = sutro_blkcg_of(blkcg)->setting[setting];
 	WRITE_ONCE(sutro_blkcg_of(blkcg)->setting[setting], value);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		struct sutro_blkg *sblkg =
 			sutro_pd(blkg_to_pd(blkg, &sutro_policy));
+		u32 other = sutro_io_leaf_weight(blkg);
 
-		if (sblkg && !sblkg->device_setting[setting])
+		/* A change ends direct mode: a write of the same value is none. */
+		if (sblkg && !sblkg->device_setting[setting] &&
+		    (value ?: other) != (old ?: other))
 			sutro_note_setting(sblkg, setting);
 	}
-unlock:
 	spin_unlock_irq(&blkcg->lock);
 }
 
@@ -389,8 +404,8 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
 	enum sutro_setting setting = of_cft(of)->private;
 	const char *text;
-	u32 value;
-	int ret;
+	u32 value = 0;
+	int ret = 0;
 
 	/* A deeper cgroup has no level of its own, so a setting would have no effect. */
 	if (blkcg->css.cgroup->level > SUTRO_LEVELS)
@@ -400,7 +415,10 @@ static ssize_t sutro_setting_write(struct kernfs_open_file *of, char *buf,
 		ret = sutro_set_device(blkcg, of->file, setting, buf);
 	} else {
 		text = skip_spaces(sutro_setting_of_default(buf));
-		ret = sutro_setting_take(of->file, setting, text, &value);
+		/* Without a weight of its own, the cgroup has that of io.weight. */
+		if (setting != SUTRO_SETTING_WEIGHT || strcmp(text, "default"))
+			ret = sutro_setting_take(of->file, setting, text,
+						 &value);
 		if (!ret)
 			sutro_set_default(blkcg, setting, value);
 	}
@@ -489,6 +507,7 @@ int sutro_cgroup_register(void)
 	sutro_blkg_cache = KMEM_CACHE(sutro_blkg, 0);
 	if (!sutro_blkg_cache)
 		return -ENOMEM;
+	sutro_watch_io_weight(&sutro_policy, sutro_pd_weight);
 	ret = blkcg_policy_register(&sutro_policy);
 	if (ret)
 		kmem_cache_destroy(sutro_blkg_cache);

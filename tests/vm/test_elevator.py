@@ -86,6 +86,10 @@ def test_weight_formats(group: Group, sutro_disk: ModelDisk) -> None:
     assert weights(group.child("inside")) == {"default": 100}
     group.write(WEIGHT, f"{number} default")
     assert weights(group) == {"default": 10000}
+    # As if it had never been written: on this kernel io.weight is that of iocost.
+    group.write("io.weight", "700")
+    group.write(WEIGHT, "default")
+    assert weights(group) == {"default": 100}
 
 
 @pytest.mark.parametrize("file", [WEIGHT, CLASS])
