@@ -194,6 +194,7 @@ def stages(
         in_uml("kunit", virtual.kunit),
         *(in_uml(f"owners-{s}", partial(virtual.owners_stage, version=s), s) for s in KERNELS),
         *(in_uml(f"layers-{s}", partial(virtual.layers_stage, version=s), s) for s in KERNELS),
+        *(in_uml(f"weights-{s}", partial(virtual.weights_stage, version=s), s) for s in KERNELS),
         *(in_uml(f"series-{s}", partial(virtual.series, version=s), s) for s in KERNELS),
         *(in_guest(f"stacking-{s}", stacking, REST, s, stacking=True) for s in others),
         *(in_guest(f"smp-{s}", SMP, REST, s, smp=True) for s in others),

@@ -93,7 +93,7 @@ def test_the_tree_that_packages_are_built_in_is_in_the_key() -> None:
 def test_every_other_kernel_has_its_stages() -> None:
     names = {one.name for one in stages.stages(SOURCE)}
     for series in list(KERNELS)[1:]:
-        kinds = ("checks", "layers", "series", "owners", "smp", "measure", "stacking")
+        kinds = ("checks", "layers", "series", "owners", "weights", "smp", "measure", "stacking")
         assert {f"{kind}-{series}" for kind in kinds} <= names
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.read import load
 from rig.result import Result
-from uml import layers, owners, plan, robustness
+from uml import layers, owners, plan, robustness, weights
 from uml.bench import run_all
 from uml.measure import Run
 from uml.scenario import Book
@@ -30,6 +30,7 @@ LAYER_S = 1.0
 # Real time.
 OWNERS_TIMEOUT_S = 300
 LAYERS_TIMEOUT_S = 1800
+WEIGHTS_TIMEOUT_S = 1200
 # Real time: to begin with, and for each second in the machine.
 STRESS_TIMEOUT_S, STRESS_TIMEOUT_PER_S = 300, 60
 
@@ -110,6 +111,16 @@ def layers_stage(cache: Cache, source: Path, *, version: str) -> Results:
     results = Results(["uml.layers.kernel log"])
     made = {"seed": 1, "seconds": LAYER_S}
     results.add(_judged(layers.judge(uml.run(cache, folder, "layers", made, LAYERS_TIMEOUT_S))))
+    return results
+
+
+def weights_stage(cache: Cache, source: Path, *, version: str) -> Results:
+    """Shares by io.weight and by the files of schedulers, without sutrod."""
+    folder = cache.run_dir / f"weights-{version}"
+    uml.prepared(source, uml.kernel(cache, source, "layers", version), folder)
+    results = Results(["uml.weights.kernel log"])
+    found = uml.run(cache, folder, "weights", weights.plan(), WEIGHTS_TIMEOUT_S)
+    results.add(_judged(weights.judge(found)))
     return results
 
 

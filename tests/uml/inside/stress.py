@@ -57,6 +57,7 @@ NULLB_DISK = {"memory_backed": 1, "discard": 1, "size": 64, "irqmode": 2, "hw_qu
 ALL = (*DISKS, QUEUED)
 NODES = {"d0": "/dev/d0", "d1": "/dev/d1", STACKED: "/dev/dm-0", QUEUED: f"/dev/{QUEUED}"}
 DM = "stressed"
+WEIGHTS = ("io.sutro.weight", "io.weight")
 SCHEDULERS = ("sutro", "sutro", "sutro", "none", "bfq", "mq-deadline", "kyber")
 # One request in this many is returned to the elevator; 0: none.
 GIVE_BACK = (0, 0, 3, 7, 50)
@@ -289,7 +290,7 @@ class Stress:
     def weight(self) -> None:
         value = str(self.random.choice((1, 10, 100, 333, 10000, 0, 10001, "default")))
         where = self.random.choice(("", f"{self.devno()} "))
-        self.write(self.group() / "io.sutro.weight", where + value)
+        self.write(self.group() / self.random.choice(WEIGHTS), where + value)
 
     def set_class(self) -> None:
         where = self.random.choice(("", f"{self.devno()} "))
