@@ -4,8 +4,8 @@
  * The manager's part about cgroups: changes in the tree make cgroups dirty, a flush writes
  * the files of dirty ones, and a periodic comparison finds changes without an event.
  *
- * Users can make any number of cgroups. So the comparison reads and writes the files of COMPARE_BATCH
- * of them at a time, and the loop serves all else in between.
+ * Users can make any number of cgroups. So the comparison looks at CGROUP_BATCH of them at a time, a
+ * flush writes the files of as many of theirs, and the loop serves all else in between.
  */
 
 #include <systemd/sd-daemon.h>
@@ -23,16 +23,87 @@
  */
 #define COMPARE_REST 20U
 #define COMPARE_MIN_USEC 1000000U
-#define COMPARE_BATCH 200U
 
 /* Changes that are not setpoints are collected for this long before they are written. */
 #define FLUSH_DELAY_USEC 50000U
 
 /* ---- dirty cgroups ---- */
 
+/* Make @c one of those that the next flush takes. */
+static void add_mark(struct manager *m, struct cgroup *c)
+{
+	if (c->is_marked)
+		return;
+	c->is_marked = true;
+	TAILQ_INSERT_TAIL(&m->marked, c, marks);
+}
+
+static void mark_dirty(struct manager *m, struct cgroup *c)
+{
+	/* The root has no settings. */
+	if (!c->parent)
+		return;
+	c->dirty = true;
+	add_mark(m, c);
+}
+
+/* Choose the cgroups of a flush: all of systemd's, and CGROUP_BATCH of the delegated ones, of which a
+ * user can make any number.
+ */
+static void choose(struct manager *m, struct cgroup_list *chosen)
+{
+	unsigned int n_delegated = 0;
+	struct cgroup *c, *next;
+
+	for (c = TAILQ_FIRST(&m->marked); c; c = next) {
+		next = TAILQ_NEXT(c, marks);
+		if (c->is_delegated && n_delegated++ >= CGROUP_BATCH)
+			continue;
+		TAILQ_REMOVE(&m->marked, c, marks);
+		TAILQ_INSERT_TAIL(chosen, c, marks);
+		c->due = c->dirty;
+		c->dirty = false;
+	}
+}
+
+/* Those that became dirty meanwhile are marked again. */
+static void end_flush(struct manager *m, struct cgroup_list *chosen)
+{
+	struct cgroup *c;
+
+	while ((c = TAILQ_FIRST(chosen))) {
+		TAILQ_REMOVE(chosen, c, marks);
+		c->is_marked = false;
+		if (c->dirty)
+			add_mark(m, c);
+	}
+}
+
+/* Before systemd has answered there are no settings to write. */
+static int apply(struct manager *m, struct cgroup *c)
+{
+	if (!c->due || c->waiting || c->origin == CGROUP_PENDING)
+		return 0;
+	return ceilings_apply(&m->files, m->machine.topology, c)
+		       ?: class_apply(&m->files, c)
+		       ?: reserve_apply(&m->files, &m->governor.plant, c)
+		       ?: enforce_apply(&m->files, c);
+}
+
+/* Weights are written together with those beside them. */
+static int apply_weights(struct manager *m, struct cgroup *c)
+{
+	int err = c->due ? actuate_children(&m->actuator, c->parent) : 0;
+
+	if (!err && c->has_lost_child)
+		err = actuate_children(&m->actuator, c);
+	return err;
+}
+
 static int flush(struct manager *m)
 {
-	struct cgroup *root = cgroup_tree_root(m->machine.tree);
+	struct cgroup_list chosen = TAILQ_HEAD_INITIALIZER(chosen);
+	struct cgroup *c;
 	int err;
 
 	sd_event_source_set_enabled(m->flush, SD_EVENT_OFF);
@@ -43,19 +114,20 @@ static int flush(struct manager *m)
 	if (!m->governor.has_begun && units_pending(m->units) > 0)
 		return 0;
 	err = governor_begin(&m->governor);
-	/* Before systemd has answered there are no settings to write. */
-	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
-		if (c->dirty && c->parent && !c->waiting &&
-		    c->origin != CGROUP_PENDING)
-			err = ceilings_apply(&m->files, m->machine.topology, c)
-				      ?: class_apply(&m->files, c)
-				      ?: reserve_apply(&m->files,
-						       &m->governor.plant, c)
-				      ?: enforce_apply(&m->files, c);
-	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
-		err = actuate_children(&m->actuator, c);
+	choose(m, &chosen);
+	TAILQ_FOREACH(c, &chosen, marks)
+		if (!err)
+			err = apply(m, c);
+	TAILQ_FOREACH(c, &chosen, marks)
+		if (!err)
+			err = apply_weights(m, c);
+	end_flush(m, &chosen);
 	if (err)
 		return err;
+	if (!TAILQ_EMPTY(&m->marked)) {
+		manager_flush_soon(m);
+		return 0;
+	}
 	if (!m->ready && m->bus.is_open && units_pending(m->units) == 0 &&
 	    TAILQ_EMPTY(&m->switches.list)) {
 		m->ready = true;
@@ -89,7 +161,7 @@ void manager_flush_soon(struct manager *m)
 
 void manager_mark(struct manager *m, struct cgroup *c)
 {
-	c->dirty = true;
+	mark_dirty(m, c);
 	manager_flush_soon(m);
 }
 
@@ -98,7 +170,7 @@ void manager_mark_all(struct manager *m)
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
-		c->dirty = true;
+		mark_dirty(m, c);
 		cgfile_retry(c);
 	}
 	manager_flush_soon(m);
@@ -125,15 +197,15 @@ static void on_cgroup_removed(struct cgroup *c, void *userdata)
 {
 	struct manager *m = userdata;
 
+	if (c->is_marked)
+		TAILQ_REMOVE(&m->marked, c, marks);
 	/* While the daemon ends, cgroups are freed, but none was removed. */
 	if (m->flush) {
-		if (m->compare_next == c)
-			m->compare_next = cgroup_next_beside(
-				cgroup_tree_root(m->machine.tree), c);
 		governor_cgroup_gone(&m->governor, c);
 		cgfiles_cgroup_gone(&m->files, c);
 		if (c->parent) {
 			c->parent->has_lost_child = true;
+			add_mark(m, c->parent);
 			manager_flush_soon(m);
 		}
 	}
@@ -221,7 +293,7 @@ static int compare_cgroup(struct manager *m, struct cgroup *c)
 	if (c->waiting && !units_waits_for(m->units, cgroup_unit_name(c)) &&
 	    manager_mirror(m, c) == -ENOMEM)
 		return -ENOMEM;
-	c->dirty = true;
+	mark_dirty(m, c);
 	cgfile_retry(c);
 	return 0;
 }
@@ -235,26 +307,61 @@ static void end_comparison(struct manager *m)
 	rest_after_comparison(m, m->compare_took_usec);
 }
 
-int manager_on_compare(sd_event_source *s, void *userdata)
+/* Look for cgroups. At the end of the scan, their comparison begins. */
+static int search(struct manager *m)
 {
-	struct manager *m = userdata;
-	struct cgroup *root = cgroup_tree_root(m->machine.tree);
-	uint64_t began = cpu_usec();
-	int err;
+	struct cgroup *root;
+	int changed, r = cgroup_scan_next(m->machine.tree);
 
-	for (unsigned int i = 0; m->compare_next && i < COMPARE_BATCH; i++) {
-		struct cgroup *c = m->compare_next;
+	if (r > 0)
+		return 0;
+	root = cgroup_tree_root(m->machine.tree);
+	if (!r && manager_read_schedulers(m) == -ENOMEM)
+		r = -ENOMEM;
+	changed = r ?: actuator_survey(&m->actuator, root);
+	if (changed > 0)
+		governor_renew(&m->governor);
+	else
+		r = changed;
+	if (!r)
+		r = resyncs_follow(&m->machine, m->conf->resync.n);
+	if (r)
+		return log_error_errno(r, "Cannot look at all cgroups: %m");
+	manager_drop_paths(m);
+	if (manager_compare_paths(m) < 0)
+		return log_oom();
+	cgroup_cursor_begin(&m->compared, root);
+	return 0;
+}
 
-		m->compare_next = cgroup_next(root, c);
-		if (compare_cgroup(m, c) < 0)
+static int compare(struct manager *m)
+{
+	for (unsigned int i = 0; i < CGROUP_BATCH; i++) {
+		struct cgroup *c = cgroup_cursor_next(&m->compared);
+
+		if (c && compare_cgroup(m, c) < 0)
 			return log_oom();
 	}
-	err = flush(m);
+	return flush(m);
+}
+
+static bool comparison_goes_on(const struct manager *m)
+{
+	return cgroup_scan_goes_on(m->machine.tree) ||
+	       cgroup_cursor_goes_on(&m->compared);
+}
+
+int manager_on_compare(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	uint64_t began = cpu_usec();
+	int err = cgroup_scan_goes_on(m->machine.tree) ? search(m) : compare(m);
+
 	m->compare_took_usec += cpu_usec() - began;
 	if (err)
 		return err;
-	if (m->compare_next)
-		return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+	if (comparison_goes_on(m))
+		return manager_arm_batch(s);
 	end_comparison(m);
 	return 0;
 }
@@ -263,34 +370,19 @@ int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 	uint64_t began = cpu_usec();
-	struct cgroup *root;
-	int err, changed;
+	bool goes_on = comparison_goes_on(m);
+	int err;
 
-	sd_event_source_set_time_relative(s, m->compare_next
-						     ? COMPARE_MIN_USEC
+	sd_event_source_set_time_relative(s, goes_on ? COMPARE_MIN_USEC
 						     : m->conf->reconcile_usec);
 	err = sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 	/* The last one is still under way. */
-	if (err < 0 || m->compare_next)
+	if (err < 0 || goes_on)
 		return err;
 	manager_compare_devices(m);
-	err = cgroup_tree_scan(m->machine.tree);
-	root = cgroup_tree_root(m->machine.tree);
-	if (!err && manager_read_schedulers(m) == -ENOMEM)
-		err = -ENOMEM;
-	changed = err ?: actuator_survey(&m->actuator, root);
-	if (changed > 0)
-		governor_renew(&m->governor);
-	else
-		err = changed;
-	if (!err)
-		err = resyncs_follow(&m->machine, m->conf->resync.n);
+	err = cgroup_scan_begin(m->machine.tree);
 	if (err)
-		return log_error_errno(err, "Cannot look at all cgroups: %m");
-	manager_drop_paths(m);
-	if (manager_compare_paths(m) < 0)
 		return log_oom();
-	m->compare_next = root;
 	m->compare_took_usec = cpu_usec() - began;
-	return sd_event_source_set_enabled(m->compare, SD_EVENT_ONESHOT);
+	return manager_arm_batch(m->compare);
 }

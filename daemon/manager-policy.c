@@ -312,12 +312,33 @@ static void request_children(struct manager *m, const struct cgroup *slice)
 
 void manager_request_all(struct manager *m)
 {
-	struct cgroup *root = cgroup_tree_root(m->machine.tree);
-
+	if (cgroup_cursor_goes_on(&m->requested)) {
+		m->request_again = true;
+		return;
+	}
 	manager_request_root(m);
-	for (struct cgroup *c = cgroup_next(root, root); c;
-	     c = cgroup_next(root, c))
-		manager_request(m, c);
+	cgroup_cursor_begin(&m->requested, cgroup_tree_root(m->machine.tree));
+	if (manager_arm_batch(m->requests) < 0)
+		log_oom();
+}
+
+int manager_on_requests(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+
+	for (unsigned int i = 0; i < CGROUP_BATCH; i++) {
+		struct cgroup *c = cgroup_cursor_next(&m->requested);
+
+		if (c && c->parent)
+			manager_request(m, c);
+	}
+	if (cgroup_cursor_goes_on(&m->requested))
+		return manager_arm_batch(s);
+	if (m->request_again) {
+		m->request_again = false;
+		manager_request_all(m);
+	}
+	return 0;
 }
 
 /* ---- systemd ---- */

@@ -34,12 +34,28 @@
 
 /* ---- samples ---- */
 
+static int on_sample(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	uint64_t began = cpu_usec();
+	int r = sampler_next(&m->watcher, m->machine.topology,
+			     machine_now_usec(&m->machine));
+
+	if (r < 0)
+		return r;
+	m->sample_took_usec += cpu_usec() - began;
+	if (r > 0)
+		return manager_arm_batch(s);
+	bus_charge_samples(&m->bus, m->sample_took_usec);
+	bus_samples_taken(&m->bus);
+	sd_event_source_set_time_relative(m->sampling, SAMPLE_INTERVAL_USEC);
+	return sd_event_source_set_enabled(m->sampling, SD_EVENT_ONESHOT);
+}
+
 static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
-	uint64_t began = cpu_usec();
-	int err;
 
 	/* Without calls the samples are freed; a call that comes later waits for two new ones. */
 	if (!bus_has_waiters(&m->bus) &&
@@ -48,14 +64,9 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 		malloc_trim(0);
 		return 0;
 	}
-	err = sampler_take(&m->watcher, root, m->machine.topology,
-			   machine_now_usec(&m->machine));
-	if (err)
-		return err;
-	bus_charge_samples(&m->bus, cpu_usec() - began);
-	bus_samples_taken(&m->bus);
-	sd_event_source_set_time_relative(s, SAMPLE_INTERVAL_USEC);
-	return sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+	sampler_begin(&m->watcher, root);
+	m->sample_took_usec = 0;
+	return on_sample(m->sample, 0, m);
 }
 
 static int on_want_samples(void *userdata)
@@ -66,7 +77,8 @@ static int on_want_samples(void *userdata)
 	m->sample_until_usec =
 		machine_now_usec(&m->machine) + SAMPLE_LINGER_USEC;
 	sd_event_source_get_enabled(m->sampling, &enabled);
-	if (enabled != SD_EVENT_OFF)
+	if (enabled != SD_EVENT_OFF ||
+	    cgroup_cursor_goes_on(&m->watcher.cursor))
 		return 0;
 	sd_event_source_set_time(m->sampling, 0);
 	return sd_event_source_set_enabled(m->sampling, SD_EVENT_ONESHOT);
@@ -234,11 +246,35 @@ static int start_governor(struct manager *m)
 	return governor_start(&m->governor, &context);
 }
 
+int manager_arm_batch(sd_event_source *s)
+{
+	int r = sd_event_source_set_time(s, 0);
+
+	return r < 0 ? r : sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+/* A walk over all cgroups takes turns with calls of users: the loop serves the source first that has
+ * been ready for longer. A timer becomes ready each time, and a deferred source has been ready since
+ * it was added.
+ */
+static int add_batches(struct manager *m, sd_event_source **ret,
+		       sd_event_time_handler_t handler)
+{
+	int r = sd_event_add_time(m->machine.event, ret, CLOCK_MONOTONIC, 0, 0,
+				  handler, m);
+
+	if (r >= 0)
+		r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+	return r < 0 ? r
+		     : sd_event_source_set_priority(*ret,
+						    MACHINE_PRIORITY_CALLS);
+}
+
 static int add_sources(struct manager *m)
 {
-	sd_event_source **vital[] = { &m->flush,    &m->flush_due,
-				      &m->sampling, &m->reconcile,
-				      &m->compare,  &m->volumes };
+	sd_event_source **vital[] = { &m->flush,  &m->flush_due, &m->sampling,
+				      &m->sample, &m->reconcile, &m->compare,
+				      &m->volumes };
 	sigset_t signals;
 	int r;
 
@@ -295,14 +331,11 @@ static int add_sources(struct manager *m)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(m->flush_due, SD_EVENT_OFF);
 	if (r >= 0)
-		r = sd_event_add_defer(m->machine.event, &m->compare,
-				       manager_on_compare, m);
+		r = add_batches(m, &m->compare, manager_on_compare);
 	if (r >= 0)
-		r = sd_event_source_set_enabled(m->compare, SD_EVENT_OFF);
-	/* Calls of users take turns with the comparison. */
+		r = add_batches(m, &m->requests, manager_on_requests);
 	if (r >= 0)
-		r = sd_event_source_set_priority(m->compare,
-						 MACHINE_PRIORITY_CALLS);
+		r = add_batches(m, &m->sample, on_sample);
 	/* Process answers of systemd first, then write once for all of them. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(m->flush,
@@ -330,6 +363,7 @@ int manager_new(const char *root, bool dry_run, struct manager **ret)
 	if (roots_are_real(&m->machine.roots) &&
 	    latency_open(&m->machine.latency) < 0)
 		return log_oom();
+	TAILQ_INIT(&m->marked);
 	m->machine.dry_run = dry_run;
 	leaf_switches_init(&m->switches, &m->machine);
 	m->switches.over = on_switch_over;
@@ -468,7 +502,9 @@ struct manager *manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->rescan);
 	sd_event_source_disable_unref(m->reconcile);
 	sd_event_source_disable_unref(m->compare);
+	sd_event_source_disable_unref(m->requests);
 	sd_event_source_disable_unref(m->sampling);
+	sd_event_source_disable_unref(m->sample);
 	sd_event_source_disable_unref(m->volumes);
 	sd_bus_flush_close_unref(m->bus.connection);
 	sd_bus_flush_close_unref(m->systemd);

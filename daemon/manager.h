@@ -37,16 +37,21 @@
  * @costs: saves and restores costs of requests
  * @files: writes cgroup files
  * @actuator: writes weights
- * @flush: armed while a cgroup is dirty, runs when nothing else is ready
+ * @marked: cgroups for the next flush
+ * @flush: armed while a cgroup is marked, runs when nothing else is ready
  * @flush_due: armed with it, runs after a while in any case
  * @uevents: reports changes of block devices
  * @md: reports changes of md arrays, NULL before the first array
  * @mounts: reports mounts and unmounts, NULL on a fake machine
  * @rescan: armed while the topology is out of date
  * @reconcile: the periodic comparison of everything
- * @compare: armed while it goes on, with @compare_next, and has taken @compare_took_usec of CPU time
+ * @compare: armed while it goes on; @compared is the cursor of its second part, and it has taken
+ *	@compare_took_usec of CPU time
+ * @requests: armed while settings of all cgroups are requested, with the cursor @requested
+ * @request_again: they changed since, and are requested once more
  * @volumes: armed while a promise is about any volume that its unit uses
  * @sampling: armed while there are calls for shares, until @sample_until_usec
+ * @sample: armed while a sample is taken, which has taken @sample_took_usec of CPU time
  * @compare_after_usec: lost events make no earlier comparison than this
  * @events_lost: since the last requests about all units; the next ones are due, but not before
  *	@request_after_usec
@@ -72,6 +77,7 @@ struct manager {
 	struct costs_job costs;
 	struct cgfiles files;
 	struct actuator actuator;
+	struct cgroup_list marked;
 	sd_event_source *flush;
 	sd_event_source *flush_due;
 	sd_event_source *md;
@@ -79,10 +85,15 @@ struct manager {
 	sd_event_source *rescan;
 	sd_event_source *reconcile;
 	sd_event_source *compare;
-	struct cgroup *compare_next;
+	struct cgroup_cursor compared;
 	uint64_t compare_took_usec;
+	sd_event_source *requests;
+	struct cgroup_cursor requested;
+	bool request_again;
 	sd_event_source *volumes;
 	sd_event_source *sampling;
+	sd_event_source *sample;
+	uint64_t sample_took_usec;
 	sd_event_source *hung;
 	sd_event_source **schedulers;
 	size_t n_schedulers;
@@ -141,11 +152,13 @@ extern const struct cgroup_ops manager_cgroup_ops;
 int manager_on_flush(sd_event_source *s, void *userdata);
 int manager_on_flush_due(sd_event_source *s, uint64_t usec, void *userdata);
 int manager_on_reconcile(sd_event_source *s, uint64_t usec, void *userdata);
-int manager_on_compare(sd_event_source *s, void *userdata);
+int manager_on_compare(sd_event_source *s, uint64_t usec, void *userdata);
 
 /* manager-policy.c: read the settings of one cgroup, of all; read policies. */
 void manager_request(struct manager *m, struct cgroup *c);
+/* Begin to read the settings of all, CGROUP_BATCH at a time. */
 void manager_request_all(struct manager *m);
+int manager_on_requests(sd_event_source *s, uint64_t usec, void *userdata);
 /* Request the files of the root slice from systemd. */
 void manager_request_root(struct manager *m);
 int manager_mirror(struct manager *m, struct cgroup *c);
@@ -175,6 +188,9 @@ void manager_compare_devices(struct manager *m);
 void manager_on_hung_changed(bool has_returned, void *userdata);
 int manager_on_hung(sd_event_source *s, void *userdata);
 int manager_on_rescan(sd_event_source *s, uint64_t usec, void *userdata);
+
+/** manager_arm_batch() - let a walk over all cgroups take its next batch */
+int manager_arm_batch(sd_event_source *s);
 
 /** manager_mark() - compare the files of @c with its settings, soon */
 void manager_mark(struct manager *m, struct cgroup *c);

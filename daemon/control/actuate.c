@@ -255,16 +255,6 @@ static int actuate_file(struct actuator *a, struct cgroup *c,
 	return err;
 }
 
-static bool has_dirty_child(const struct cgroup *parent)
-{
-	const struct cgroup *c;
-
-	TAILQ_FOREACH(c, &parent->children, siblings)
-		if (c->dirty)
-			return true;
-	return false;
-}
-
 static uint64_t hash_scale(uint64_t hash, dev_t devno, const struct scale *s)
 {
 	const uint64_t words[] = { devno, s->max, s->gcd };
@@ -304,8 +294,6 @@ int actuate_children(struct actuator *a, struct cgroup *parent)
 	uint64_t hash;
 	int err = 0;
 
-	if (!parent->has_lost_child && !has_dirty_child(parent))
-		return 0;
 	scales = calloc(a->topology->n_devices + 1, sizeof(*scales));
 	if (!scales)
 		return -ENOMEM;
@@ -316,7 +304,7 @@ int actuate_children(struct actuator *a, struct cgroup *parent)
 		if (!has_leaves(a, &backends[i]))
 			continue;
 		TAILQ_FOREACH(c, &parent->children, siblings) {
-			if ((!c->dirty && !all) || c->waiting ||
+			if ((!c->due && !all) || c->waiting ||
 			    c->origin == CGROUP_PENDING)
 				continue;
 			err = actuate_file(a, c, &backends[i], scales);
@@ -326,7 +314,7 @@ int actuate_children(struct actuator *a, struct cgroup *parent)
 	}
 	free(scales);
 	TAILQ_FOREACH(c, &parent->children, siblings)
-		c->dirty = c->dirty && err;
+		c->due = c->due && err;
 	if (err)
 		return err;
 	parent->scales = hash;

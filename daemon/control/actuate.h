@@ -42,7 +42,7 @@ const char *actuator_backend(const struct actuator *a,
 char *actuator_hidden_cause(const struct device *leaf);
 
 /**
- * actuate_children() - write the weights of all dirty children of @parent, and clear
+ * actuate_children() - write the weights of all children of @parent that are due, and clear
  *	their mark
  *
  * Return: 0 or -ENOMEM; another failure is logged.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The cgroup hierarchy, kept up to date. hierarchy.c walks it, cgroup-file.c has its files.
+ * The cgroup hierarchy, kept up to date. hierarchy.c walks its directories, cgroup-cursor.c the tree,
+ * and cgroup-file.c has its files.
  *
  * A watch on each cgroup's directory reports cgroups below it and writes to its files at
  * once (systemd writes io.weight when IOWeight= changes, but sends no signal). The scan is
@@ -38,6 +39,8 @@
 
 /**
  * struct cgroup_tree - see cgroup.h
+ * @cursors: walks over it that go on
+ * @found, @left: the scan under way first looks for directories, then at the cgroups it has not found
  * @is_unwatched: a watch failed during the scan or since, see watch_failed()
  * @is_reported: the failure was logged
  */
@@ -50,6 +53,9 @@ struct cgroup_tree {
 	struct cgroup *root;
 	void *index;
 	void *inodes;
+	struct cgroup_cursors cursors;
+	struct hierarchy_walk *found;
+	struct cgroup_cursor left;
 	unsigned int generation;
 	uid_t owner;
 	bool is_unwatched;
@@ -175,20 +181,9 @@ int cgroup_tree_fd(const struct cgroup_tree *t)
 	return t->fd;
 }
 
-struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c)
+struct cgroup_cursors *cgroup_tree_cursors(struct cgroup_tree *t)
 {
-	return TAILQ_FIRST(&c->children) ?: cgroup_next_beside(top, c);
-}
-
-struct cgroup *cgroup_next_beside(const struct cgroup *top, struct cgroup *c)
-{
-	struct cgroup *next = NULL;
-
-	while (!next && c != top) {
-		next = TAILQ_NEXT(c, siblings);
-		c = c->parent;
-	}
-	return next;
+	return &t->cursors;
 }
 
 /* The topmost cgroup that others than systemd may write below, NULL: @c is systemd's. That of a
@@ -242,6 +237,7 @@ static void remove_cgroup(struct cgroup *c)
 
 	while ((child = TAILQ_FIRST(&c->children)))
 		remove_cgroup(child);
+	cgroup_cursors_pass(&t->cursors, c);
 	t->ops->removed(c, t->userdata);
 	tdelete(c, &t->index, by_path);
 	remove_inode(c);
@@ -424,9 +420,8 @@ static char *shown_path(const char *path)
 	return text_add_plain(&t, path, PATH_MAX) < 0 ? NULL : TAKE_PTR(t.p);
 }
 
-static int add_cgroup(const char *path, void *userdata)
+static int add_cgroup(const char *path, struct cgroup_tree *t)
 {
-	struct cgroup_tree *t = userdata;
 	struct cgroup *c = cgroup_find(t, path), *parent = NULL;
 	_cleanup_free_ char *up = NULL;
 	char *slash;
@@ -457,6 +452,9 @@ static int add_cgroup(const char *path, void *userdata)
 		if (!parent)
 			return 0; /* removed during the walk */
 	}
+	/* A walk lists the names in a directory before it reaches them. */
+	if (cgroup_is_gone(t, path))
+		return 0;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
@@ -490,44 +488,102 @@ static int add_cgroup(const char *path, void *userdata)
 
 /* ---- scanning ---- */
 
+/* Return: 1; 0: the walk is over; -errno. */
+static int add_next(struct cgroup_tree *t, struct hierarchy_walk *w)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = hierarchy_walk_next(w, &path);
+
+	return r <= 0 ? r : add_cgroup(path, t) ?: 1;
+}
+
+/* Of a large subtree, the next scan finds the rest. */
 static int scan_below(struct cgroup_tree *t, const char *path)
 {
-	return hierarchy_walk(&t->hierarchy, path, add_cgroup, t);
+	struct hierarchy_walk *w;
+	int r = hierarchy_walk_new(&t->hierarchy, path, &w);
+
+	if (r < 0)
+		return r;
+	r = 1;
+	for (unsigned int i = 0; i < CGROUP_BATCH && r > 0; i++)
+		r = add_next(t, w);
+	hierarchy_walk_free(w);
+	if (r > 0)
+		t->ops->lost(t->userdata);
+	return r < 0 ? r : 0;
+}
+
+/* Look at one that is in the tree, found or not. */
+static int look_at(struct cgroup *c)
+{
+	struct cgroup_tree *t = c->tree;
+
+	/* An error of the walk is no evidence that the cgroup was removed. */
+	if (c->generation != t->generation && cgroup_is_gone(t, c->path)) {
+		remove_cgroup(c);
+		return 0;
+	}
+	c->n_events = 0;
+	if (c->watch || !t->event)
+		return 0;
+	if (watch_cgroup(c) == -ENOMEM)
+		return -ENOMEM;
+	/* The comparison reads the files of others by itself. */
+	if (c->watch || c->origin != CGROUP_FOREIGN)
+		look_at_files(c);
+	return 0;
+}
+
+int cgroup_scan_begin(struct cgroup_tree *t)
+{
+	t->generation++;
+	t->is_unwatched = false;
+	t->found = hierarchy_walk_free(t->found);
+	return hierarchy_walk_new(&t->hierarchy, "/", &t->found);
+}
+
+bool cgroup_scan_goes_on(const struct cgroup_tree *t)
+{
+	return t->found || cgroup_cursor_goes_on(&t->left);
+}
+
+int cgroup_scan_next(struct cgroup_tree *t)
+{
+	int r = 1;
+
+	for (unsigned int i = 0; t->found && i < CGROUP_BATCH && r > 0; i++)
+		r = add_next(t, t->found);
+	if (r > 0 && t->found)
+		return r;
+	if (t->found) {
+		t->found = hierarchy_walk_free(t->found);
+		if (r < 0 || !t->root)
+			return r ?: -ENOENT;
+		cgroup_cursor_begin(&t->left, t->root);
+		return 1;
+	}
+	r = 0;
+	for (unsigned int i = 0; i < CGROUP_BATCH && !r; i++) {
+		struct cgroup *c = cgroup_cursor_next(&t->left);
+
+		if (!c)
+			break;
+		r = look_at(c);
+	}
+	if (r < 0 || cgroup_cursor_goes_on(&t->left))
+		return r ?: 1;
+	t->is_reported &= t->is_unwatched;
+	return t->root ? 0 : -ENOENT;
 }
 
 int cgroup_tree_scan(struct cgroup_tree *t)
 {
-	struct cgroup *c, *next;
-	int err;
+	int r = cgroup_scan_begin(t) ?: 1;
 
-	t->generation++;
-	t->is_unwatched = false;
-	err = scan_below(t, "/");
-	if (err)
-		return err;
-	for (c = t->root; c; c = next) {
-		next = cgroup_next(t->root, c);
-		/* An error of the walk is no evidence that the cgroup was removed. */
-		if (c->generation == t->generation ||
-		    !cgroup_is_gone(t, c->path)) {
-			c->n_events = 0;
-			if (c->watch || !t->event)
-				continue;
-			if (watch_cgroup(c) == -ENOMEM)
-				return -ENOMEM;
-			/* The comparison reads the files of others by itself. */
-			if (c->watch || c->origin != CGROUP_FOREIGN)
-				look_at_files(c);
-			continue;
-		}
-		/* remove_cgroup() also removes the cgroups below it, so skip these. */
-		while (next && startswith(next->path, c->path) &&
-		       next->path[strlen(c->path)] == '/')
-			next = cgroup_next(t->root, next);
-		remove_cgroup(c);
-	}
-	t->is_reported &= t->is_unwatched;
-	return t->root ? 0 : -ENOENT;
+	while (r > 0)
+		r = cgroup_scan_next(t);
+	return r;
 }
 
 /* ---- opening ---- */
@@ -561,6 +617,7 @@ struct cgroup_tree *cgroup_tree_free(struct cgroup_tree *t)
 {
 	if (!t)
 		return NULL;
+	hierarchy_walk_free(t->found);
 	if (t->root)
 		remove_cgroup(t->root);
 	closep(&t->fd);

@@ -25,7 +25,11 @@ enum sampler_slot {
 	SAMPLER_SLOTS,
 };
 
+/* Cgroups that the event loop takes at a time in a walk over all of them. */
+#define CGROUP_BATCH 200U
+
 TAILQ_HEAD(cgroup_list, cgroup);
+LIST_HEAD(cgroup_cursors, cgroup_cursor);
 
 /**
  * struct cgroup - one control group
@@ -42,7 +46,10 @@ TAILQ_HEAD(cgroup_list, cgroup);
  * @policy: its weights and promises; the owner of the tree fills it in
  * @waiting: a request to systemd about it is under way; its files wait for the reply
  * @unanswered: systemd has not answered the last request, and the next comparison makes another one
+ * @is_marked: in the list @marks of those that the next flush takes, which are @dirty or have lost a
+ *	child
  * @dirty: its files are to be compared with the settings
+ * @due: they are compared by the flush under way
  * @has_lost_child: weights of its children are to be scaled again
  * @scales: of weights of its children for bfq, as a hash, see actuate.c
  * @refusals: lines that the kernel did not take, see cgfile.h
@@ -73,7 +80,10 @@ struct cgroup {
 	struct policy *policy;
 	bool waiting;
 	bool unanswered;
+	TAILQ_ENTRY(cgroup) marks;
+	bool is_marked;
 	bool dirty;
+	bool due;
 	bool has_lost_child;
 	uint64_t scales;
 	struct cgrefusal *refusals;
@@ -110,7 +120,20 @@ int cgroup_tree_new(const struct roots *roots, sd_event *event,
 struct cgroup_tree *cgroup_tree_free(struct cgroup_tree *t);
 DEFINE_CLEANUP(struct cgroup_tree *, cgroup_tree_free);
 
-/** cgroup_tree_scan() - add what is there and remove what is not */
+/**
+ * cgroup_scan_begin(), cgroup_scan_next() - add what is there and remove what is not
+ *
+ * cgroup_scan_next() looks at CGROUP_BATCH cgroups.
+ *
+ * Return: 0; of cgroup_scan_next() 1: there are more; -errno, and the scan has ended.
+ */
+int cgroup_scan_begin(struct cgroup_tree *t);
+int cgroup_scan_next(struct cgroup_tree *t);
+
+/** cgroup_scan_goes_on() - does the scan have more to look at? */
+bool cgroup_scan_goes_on(const struct cgroup_tree *t);
+
+/** cgroup_tree_scan() - a whole scan */
 int cgroup_tree_scan(struct cgroup_tree *t);
 
 /** cgroup_tree_fd() - the directory that cgroup_read() and cgroup_write() open files in */
@@ -133,6 +156,33 @@ struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c);
 
 /** cgroup_next_beside() - the same without those below @c */
 struct cgroup *cgroup_next_beside(const struct cgroup *top, struct cgroup *c);
+
+/**
+ * struct cgroup_cursor - a walk that goes on later, while cgroups come and go
+ * @top: the root of the tree
+ * @next: NULL: the walk is over
+ */
+struct cgroup_cursor {
+	struct cgroup *top;
+	struct cgroup *next;
+	LIST_ENTRY(cgroup_cursor) others;
+};
+
+/** cgroup_cursor_begin() - walk over all of the tree, again if a walk goes on */
+void cgroup_cursor_begin(struct cgroup_cursor *k, struct cgroup *root);
+
+/** cgroup_cursor_next() - the next one, NULL at the end */
+struct cgroup *cgroup_cursor_next(struct cgroup_cursor *k);
+
+/** cgroup_cursor_goes_on() - is there a next one? */
+static inline bool cgroup_cursor_goes_on(const struct cgroup_cursor *k)
+{
+	return k->next;
+}
+
+/* For the tree: its cursors; move those that are at @gone, whose children are gone. */
+struct cgroup_cursors *cgroup_tree_cursors(struct cgroup_tree *t);
+void cgroup_cursors_pass(struct cgroup_cursors *cursors, struct cgroup *gone);
 
 /**
  * cgroup_read(), cgroup_read_lines(), cgroup_write() - one file of a cgroup

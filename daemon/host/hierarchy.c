@@ -6,11 +6,10 @@
  * libcgroup finds the hierarchy and walks it. Its walk returns an error when a directory vanishes
  * meanwhile; that is normal, and the walk here continues.
  *
- * Example: the walk from "/system.slice" calls its function with "/system.slice", then with
- * "/system.slice/db.service".
+ * Example: the walk from "/system.slice" returns "/system.slice", then "/system.slice/db.service".
  */
 
-#include <dirent.h>
+#include <fts.h>
 #include <libcgroup.h>
 
 #include "host/hierarchy.h"
@@ -18,87 +17,108 @@
 /* The cgroup controller that the walk looks for. */
 #define CONTROLLER "io"
 
-/* The function that gets each path of a walk. */
-struct visit {
-	int (*on_cgroup)(const char *path, void *userdata);
-	void *userdata;
+/**
+ * struct hierarchy_walk - a walk of libcgroup, or of fts(3) in the tree of a test
+ * @handle, @level, @info: state of the walk of libcgroup, and its last entry
+ * @fts: NULL: the hierarchy is mounted
+ */
+struct hierarchy_walk {
+	const struct hierarchy *h;
+	char *top;
+	bool is_begun;
+	void *handle;
+	int level;
+	struct cgroup_file_info info;
+	FTS *fts;
 };
 
-static int walk_with_libcgroup(const struct hierarchy *h, const char *top,
-			       const struct visit *v)
+/* Return: the next entry if it is a directory, "" if not, NULL at the end. */
+static const char *next_of_libcgroup(struct hierarchy_walk *w)
 {
-	struct cgroup_file_info info;
-	void *handle = NULL;
-	int code, level, err = 0;
+	int code = w->is_begun ? cgroup_walk_tree_next(0, &w->handle, &w->info,
+						       w->level)
+			       : cgroup_walk_tree_begin(CONTROLLER, w->top, 0,
+							&w->handle, &w->info,
+							&w->level);
 
-	code = cgroup_walk_tree_begin(CONTROLLER, top, 0, &handle, &info,
-				      &level);
-	while (handle && (code == 0 || code == ECGOTHER) && !err) {
-		/* ECGOTHER: one directory could not be read, most likely
-		 * because it is gone. The next call continues after it.
-		 */
-		if (code == 0 && info.type == CGROUP_FILE_TYPE_DIR) {
-			const char *path = startswith(info.full_path, h->mount);
-			_cleanup_free_ char *clean = NULL;
-
-			clean = asprintf_or_null(
-				"/%s", path ? path + strspn(path, "/") : "");
-			if (!clean)
-				err = -ENOMEM;
-			else if (clean[1] && clean[strlen(clean) - 1] == '/')
-				clean[strlen(clean) - 1] = '\0';
-			if (!err && path)
-				err = v->on_cgroup(clean, v->userdata);
-		}
-		if (!err)
-			code = cgroup_walk_tree_next(0, &handle, &info, level);
-	}
-	if (handle)
-		cgroup_walk_tree_end(&handle);
-	if (!handle && code && code != ECGEOF)
-		log_debug("libcgroup: walk of %s: %s, ignoring.", top,
+	w->is_begun = true;
+	/* ECGOTHER: one directory could not be read, most likely because it is gone. The next
+	 * call continues after it.
+	 */
+	if (w->handle && code == ECGOTHER)
+		return "";
+	if (code && code != ECGEOF)
+		log_debug("libcgroup: walk of %s: %s, ignoring.", w->top,
 			  cgroup_strerror(code));
-	return err;
+	if (!w->handle || code)
+		return NULL;
+	return w->info.type == CGROUP_FILE_TYPE_DIR ? w->info.full_path : "";
 }
 
-/* For a directory that is not the mounted hierarchy: the trees of tests. */
-static int walk_directories(const struct hierarchy *h, const char *top,
-			    const struct visit *v)
+static const char *next_of_fts(struct hierarchy_walk *w)
 {
-	_cleanup_free_ char *full = NULL;
-	struct dirent *e;
-	int err;
-	DIR *d;
+	const FTSENT *e = fts_read(w->fts);
 
-	full = asprintf_or_null("%s%s", h->mount, top);
-	if (!full)
+	if (!e)
+		return NULL;
+	return e->fts_info == FTS_D ? e->fts_path : "";
+}
+
+int hierarchy_walk_next(struct hierarchy_walk *w, char **ret)
+{
+	const char *entry, *below = NULL;
+	size_t length;
+	char *path;
+
+	do {
+		entry = w->fts ? next_of_fts(w) : next_of_libcgroup(w);
+		if (!entry)
+			return 0;
+		below = startswith(entry, w->h->mount);
+	} while (!below);
+	below += strspn(below, "/");
+	length = strlen(below);
+	while (length && below[length - 1] == '/')
+		length--;
+	path = asprintf_or_null("/%.*s", (int)length, below);
+	if (!path)
 		return -ENOMEM;
-	d = opendir(full);
-	if (!d)
-		return 0;
-	err = v->on_cgroup(top, v->userdata);
-	while (!err && (e = readdir(d))) {
-		_cleanup_free_ char *path = NULL;
-
-		if (e->d_type != DT_DIR || streq(e->d_name, ".") ||
-		    streq(e->d_name, ".."))
-			continue;
-		path = asprintf_or_null("%s/%s", streq(top, "/") ? "" : top,
-					e->d_name);
-		err = path ? walk_directories(h, path, v) : -ENOMEM;
-	}
-	closedir(d);
-	return err;
+	*ret = path;
+	return 1;
 }
 
-int hierarchy_walk(const struct hierarchy *h, const char *top,
-		   int (*on_cgroup)(const char *path, void *userdata),
-		   void *userdata)
+int hierarchy_walk_new(const struct hierarchy *h, const char *top,
+		       struct hierarchy_walk **ret)
 {
-	const struct visit v = { on_cgroup, userdata };
+	_cleanup_free_ char *full = asprintf_or_null("%s%s", h->mount, top);
+	char *const tops[] = { full, NULL };
+	struct hierarchy_walk *w = full ? calloc(1, sizeof(*w)) : NULL;
 
-	return h->is_mounted ? walk_with_libcgroup(h, top, &v)
-			     : walk_directories(h, top, &v);
+	if (!w)
+		return -ENOMEM;
+	w->h = h;
+	w->top = strdup(top);
+	if (w->top && !h->is_mounted)
+		w->fts = fts_open(tops, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	if (!w->top || (!h->is_mounted && !w->fts)) {
+		hierarchy_walk_free(w);
+		return -ENOMEM;
+	}
+	*ret = w;
+	return 0;
+}
+
+struct hierarchy_walk *hierarchy_walk_free(struct hierarchy_walk *w)
+{
+	if (!w)
+		return NULL;
+	if (w->handle)
+		cgroup_walk_tree_end(&w->handle);
+	if (w->fts)
+		fts_close(w->fts);
+	free(w->top);
+	free(w);
+	return NULL;
 }
 
 int hierarchy_find(const struct roots *roots, struct hierarchy *ret)

@@ -15,6 +15,8 @@ struct hierarchy {
 	bool is_mounted;
 };
 
+struct hierarchy_walk;
+
 /**
  * hierarchy_find() - the hierarchy of this machine, or the tree of a test
  *
@@ -24,16 +26,21 @@ int hierarchy_find(const struct roots *roots, struct hierarchy *ret);
 void hierarchy_done(struct hierarchy *h);
 
 /**
- * hierarchy_walk() - call @on_cgroup for the cgroup @top and each one below it
+ * hierarchy_walk_new() - begin a walk over the cgroup @top and those below it
  * @top: path from the root of the hierarchy, "/system.slice"; root: "/"
- * @on_cgroup: gets such a path, that of the parent first; a result other than 0 ends the walk
- *
- * A directory that cannot be read is left out: most likely the cgroup was removed meanwhile.
- *
- * Return: the result of the last call of @on_cgroup, 0 without a call, or -ENOMEM.
  */
-int hierarchy_walk(const struct hierarchy *h, const char *top,
-		   int (*on_cgroup)(const char *path, void *userdata),
-		   void *userdata);
+int hierarchy_walk_new(const struct hierarchy *h, const char *top,
+		       struct hierarchy_walk **ret);
+struct hierarchy_walk *hierarchy_walk_free(struct hierarchy_walk *w);
+
+/**
+ * hierarchy_walk_next() - the next path, that of the parent first, to be freed
+ *
+ * A directory is read when the walk goes on after its path. One that cannot be read is left out:
+ * most likely the cgroup was removed meanwhile.
+ *
+ * Return: 1; 0: there are no more; -ENOMEM.
+ */
+int hierarchy_walk_next(struct hierarchy_walk *w, char **ret);
 
 #endif

@@ -430,19 +430,34 @@ static int read_active(struct pass *p)
 	return err == -ENOMEM ? err : !err;
 }
 
-int sampler_take(struct sampler *s, struct cgroup *root,
-		 const struct topology *t, uint64_t now_usec)
+static unsigned int what_all(const struct topology *t)
 {
-	struct pass p = { .sampler = s, .t = t, .root = root };
 	unsigned int all = SAMPLE_RATE;
-	int r = 0;
 
 	for (size_t i = 0; i < t->n_devices; i++)
 		if (sample_counts_time(t->devices[i]))
 			all |= SAMPLE_TIME;
+	return all;
+}
+
+static void count_sample(struct sampler *s, uint64_t now_usec)
+{
+	s->before_usec = s->now_usec;
+	s->now_usec = now_usec;
+	s->n++;
+}
+
+/* The governor's counters of leaves of sutro are in one file, which is read before the others. */
+static int take_at_once(struct sampler *s, struct cgroup *root,
+			const struct topology *t, uint64_t now_usec)
+{
+	struct pass p = { .sampler = s, .t = t, .root = root };
+	unsigned int all = what_all(t);
+	int r = 0;
+
 	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
 		r = begin(c, s, what_of(s, c, all));
-	if (r >= 0 && s->slot == SAMPLER_GOVERNOR && all & SAMPLE_TIME)
+	if (r >= 0 && all & SAMPLE_TIME)
 		r = read_active(&p);
 	if (r > 0)
 		all &= ~SAMPLE_TIME;
@@ -458,10 +473,54 @@ int sampler_take(struct sampler *s, struct cgroup *root,
 	}
 	if (r < 0)
 		return r;
-	s->before_usec = s->now_usec;
-	s->now_usec = now_usec;
-	s->n++;
+	count_sample(s, now_usec);
 	return 0;
+}
+
+/* Those above @c have begun before it, so that its differences can be added to theirs. */
+static int sample_cgroup(struct pass *p, struct cgroup *c, unsigned int what)
+{
+	int err = begin(c, p->sampler, what) ?: read_files(p, c, what);
+
+	if (!err)
+		end(c->samples[p->sampler->slot], p, false);
+	return err;
+}
+
+void sampler_begin(struct sampler *s, struct cgroup *root)
+{
+	cgroup_cursor_begin(&s->cursor, root);
+}
+
+int sampler_next(struct sampler *s, const struct topology *t, uint64_t now_usec)
+{
+	struct pass p = { .sampler = s, .t = t, .root = s->cursor.top };
+	unsigned int all = what_all(t);
+
+	for (unsigned int i = 0; i < CGROUP_BATCH; i++) {
+		struct cgroup *c = cgroup_cursor_next(&s->cursor);
+		int err = c ? sample_cgroup(&p, c, all) : 0;
+
+		if (err)
+			return err;
+	}
+	if (cgroup_cursor_goes_on(&s->cursor))
+		return 1;
+	count_sample(s, now_usec);
+	return 0;
+}
+
+int sampler_take(struct sampler *s, struct cgroup *root,
+		 const struct topology *t, uint64_t now_usec)
+{
+	int r = 1;
+
+	if (s->slot == SAMPLER_GOVERNOR)
+		return take_at_once(s, root, t, now_usec);
+	sampler_begin(s, root);
+	while (r > 0)
+		r = sampler_next(s, t, now_usec);
+	return r;
 }
 
 void sampler_forget(struct sampler *s, struct cgroup *root)
@@ -483,8 +542,8 @@ bool sampler_is_fresh(const struct sampler *s, uint64_t now_usec)
 {
 	uint64_t interval = s->now_usec - s->before_usec;
 
-	return s->before_usec && interval >= INTERVAL_MIN_USEC &&
-	       interval <= INTERVAL_MAX_USEC &&
+	return !cgroup_cursor_goes_on(&s->cursor) && s->before_usec &&
+	       interval >= INTERVAL_MIN_USEC && interval <= INTERVAL_MAX_USEC &&
 	       now_usec - s->now_usec <= AGE_MAX_USEC;
 }
 

@@ -53,12 +53,14 @@ void samples_drop(struct cgroup *c);
  * @slot: which of the samples of each cgroup are its own
  * @now_usec, @before_usec: when the last two were taken
  * @n: how many were taken
+ * @cursor: the cgroups that the sample under way has not reached
  */
 struct sampler {
 	enum sampler_slot slot;
 	uint64_t now_usec;
 	uint64_t before_usec;
 	unsigned int n;
+	struct cgroup_cursor cursor;
 };
 
 /**
@@ -68,6 +70,17 @@ struct sampler {
  */
 int sampler_take(struct sampler *s, struct cgroup *root,
 		 const struct topology *t, uint64_t now_usec);
+
+/**
+ * sampler_begin(), sampler_next() - the watcher's sample in parts of CGROUP_BATCH cgroups
+ *
+ * Until its end there are no differences to query: sampler_is_fresh() returns false.
+ *
+ * Return: of sampler_next() 1: there are more cgroups; 0: the sample is complete; -ENOMEM.
+ */
+void sampler_begin(struct sampler *s, struct cgroup *root);
+int sampler_next(struct sampler *s, const struct topology *t,
+		 uint64_t now_usec);
 
 /** sampler_forget() - free the samples, which are of no use before there are two new ones */
 void sampler_forget(struct sampler *s, struct cgroup *root);

@@ -321,29 +321,108 @@ def test_siblings_are_written_when_their_scale_changes(
     sutrod.until(lambda: "8:32 600" in machine.weights(b, file), 1)
 
 
-def test_comparison_of_many_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """The daemon looks at what is ready after each 200 cgroups, and finds all changes."""
-    machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=20\n")
+BATCH = 200
+BOXES = 1500
+
+
+def many_boxes(machine: Machine, systemd: Systemd, weight: int = 300) -> list[str]:
+    """The cgroups that a service has made."""
     service = systemd.start("box.service", 50)
+    boxes = [f"{service}/{number}" for number in range(BOXES)]
+    for box in boxes:
+        machine.cgroup(box, weight)
+    return boxes
+
+
+def looks(sutrod: Sutrod, seconds: float = 0) -> int:
+    """The looks of the loop at what is ready, until it is idle after this time."""
+    before_ns = sutrod.clock.now_ns
+    passed_ns = round(seconds * 1e9)
+    sutrod.clock.now_ns += passed_ns
+    sutrod.clock.settle(look_ns=1)
+    return sutrod.clock.now_ns - before_ns - passed_ns
+
+
+def test_comparison_of_many_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """The daemon looks at what is ready after each 200 cgroups, and finds all changes.
+
+    It searches for directories, looks at the cgroups in its tree, and compares their files.
+    """
+    machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=20\n")
     sutrod.start()
     sutrod.settle()
-
-    def looks() -> int:
-        """The looks of the loop while ReconcileSec= pass."""
-        sutrod.elapse(0.1)
-        before_ns = sutrod.clock.now_ns
-        sutrod.clock.now_ns += 20_000_000_000
-        sutrod.clock.settle(look_ns=1)
-        return sutrod.clock.now_ns - before_ns - 20_000_000_000
-
-    few = looks()
-    boxes = [f"{service}/{number}" for number in range(1500)]
-    for box in boxes:
-        machine.cgroup(box, 300)
+    sutrod.elapse(0.1)
+    few = looks(sutrod, 20)
+    boxes = many_boxes(machine, systemd)
     sutrod.settle()
+    sutrod.elapse(20)
     machine.write(f"/sys/fs/cgroup{boxes[-1]}/io.weight", "default 444\n")
-    assert looks() >= few + len(boxes) // 200
+    assert looks(sutrod, 20) >= few + 3 * (BOXES // BATCH)
     assert machine.weights(boxes[-1]) == ["default 444"]
+
+
+def test_requests_about_many_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """After a reload of systemd, settings are read and files compared 200 cgroups at a time."""
+    boxes = many_boxes(machine, systemd)
+    sutrod.start()
+    sutrod.settle()
+    machine.write("/spare", "default 5\n")
+    machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{boxes[-1]}/io.sutro.weight"))
+    sutrod.clock.settle(hold=True)
+    systemd.emit("Reloading", "b", False)
+    sutrod.bus.ping("org.freedesktop.systemd1")
+    assert looks(sutrod) >= 2 * (BOXES // BATCH)
+    sutrod.settle()
+    assert machine.weights(boxes[-1]) == ["default 300"]
+
+
+@pytest.mark.parametrize("what", ["samples", "a scan"])
+def test_calls_between_parts_of_a_walk(
+    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod, what: str
+) -> None:
+    """Calls are answered between two parts of a sample, and of a search for cgroups.
+
+    The order of messages is that in which the daemon sent them: a call has a turn after each
+    part, and ListUsage is answered after the last part of its sample. WeightChanged follows the
+    last part of the search.
+    """
+    machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=20\n")
+    boxes = many_boxes(machine, systemd)
+    sutrod.start()
+    caller = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
+    owner = caller.get_name_owner(NAME)
+    caller.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
+    sent: list[dbus.lowlevel.Message] = []
+
+    def on_message(_connection: dbus.bus.BusConnection, message: dbus.lowlevel.Message) -> None:
+        if message.get_sender() == owner:
+            sent.append(message)
+
+    caller.add_message_filter(on_message)
+    sutrod.settle()
+    if what == "samples":
+        caller.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUsage"))
+        seconds, parts = 1.0, BOXES // BATCH
+        caller.get_name_owner(NAME)
+        sutrod.settle()
+    else:
+        caller.add_match_string(f"type='signal',interface='{INTERFACE}',member='WeightChanged'")
+        machine.write("/spare", "default 5\n")
+        machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{boxes[-1]}/io.sutro.weight"))
+        seconds, parts = 20.0, 2 * (BOXES // BATCH)
+    sutrod.clock.settle(hold=True)
+    assert not sent
+    for _ in range(parts):
+        call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ResolvePath")
+        call.append("/dev/sda", signature="s")
+        caller.send_message(call)
+    caller.get_name_owner(NAME)
+    sutrod.clock.now_ns += round(seconds * 1e9)
+    sutrod.clock.settle(look_ns=1)
+    arrive(sent, parts + 1)
+    is_resolved = [message.get_signature() == "sasaa{sv}" for message in sent]
+    assert is_resolved.index(False) >= parts - 1
+    caller.close()
 
 
 def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

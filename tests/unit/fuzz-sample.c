@@ -42,6 +42,20 @@ struct cgroup *cgroup_next(const struct cgroup *top, struct cgroup *c)
 	return c < &world.cgroups[CGROUPS - 1] ? c + 1 : NULL;
 }
 
+void cgroup_cursor_begin(struct cgroup_cursor *k, struct cgroup *root)
+{
+	k->top = root;
+	k->next = root;
+}
+
+struct cgroup *cgroup_cursor_next(struct cgroup_cursor *k)
+{
+	struct cgroup *c = k->next;
+
+	k->next = c ? cgroup_next(k->top, c) : NULL;
+	return c;
+}
+
 struct cgroup *cgroup_by_inode(const struct cgroup_tree *t, uint64_t inode)
 {
 	for (size_t i = 0; i < CGROUPS; i++)

@@ -210,6 +210,74 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	test_times(&g, db, sda);
 }
 
+/* ---- a sample in parts ---- */
+
+/* Cgroups /many/0 and so on have used @ms each. */
+static void count_many(unsigned int n, unsigned long long ms)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/many/%u", i);
+		count(path, ms, ms, 0);
+	}
+}
+
+static void drop(unsigned int number)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/many/%u/io.sutro.stat", roots.cgroup,
+		 number);
+	check(unlink(path) == 0);
+	*strrchr(path, '/') = '\0';
+	check(rmdir(path) == 0);
+}
+
+/* The others have their sums, whichever cgroups come and go between two parts. */
+static void test_parts(struct device *sda)
+{
+	const unsigned int n = 2 * CGROUP_BATCH;
+	struct sampler s = {};
+	unsigned int left = 0;
+
+	count("/many", 0, 0, 0);
+	count_many(n, 10);
+	check(cgroup_tree_scan(tree) == 0);
+	check(sampler_take(&s, cgroup_tree_root(tree), topology, 1000000) == 0);
+	count_many(n, 13);
+	check(sampler_take(&s, cgroup_tree_root(tree), topology, 2000000) == 0);
+	check(sampler_is_fresh(&s, 2000000));
+	check(sample_usage(&s, find("/many"), sda)->time_ns == n * 3000000ULL);
+
+	count_many(n, 20);
+	sampler_begin(&s, cgroup_tree_root(tree));
+	check(!sampler_is_fresh(&s, 2000000));
+	check(sampler_next(&s, topology, 3000000) == 1);
+	check(!sampler_is_fresh(&s, 3000000));
+	/* Every second one that the first part has read, or not read. */
+	for (unsigned int i = 0; i < n; i += 2)
+		drop(i);
+	count("/many/new", 20, 20, 0);
+	check(cgroup_tree_scan(tree) == 0);
+	while (sampler_next(&s, topology, 3000000) > 0)
+		check(!sampler_is_fresh(&s, 3000000));
+	check(sampler_is_fresh(&s, 3000000));
+	for (unsigned int i = 1; i < n; i += 2) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/many/%u", i);
+		check(sample_usage(&s, find(path), sda)->time_ns == 7000000);
+		left++;
+	}
+	/* Those that were read before they were removed have had their time. */
+	check(sample_usage(&s, find("/many"), sda)->time_ns >= left * 7000000);
+	check(sample_usage(&s, find("/many"), sda)->time_ns <= n * 7000000ULL);
+	/* A new one counts from the sample on that follows its first one. */
+	check(sample_usage(&s, find("/many/new"), sda)->time_ns == 0);
+	sampler_forget(&s, cgroup_tree_root(tree));
+}
+
 int main(void)
 {
 	struct sampler s = {};
@@ -280,6 +348,8 @@ int main(void)
 	close_to(entitlement(&s, find("/system.slice/db"), sda), 300. / 800);
 
 	test_active(sda, sdb);
+	sampler_forget(&s, cgroup_tree_root(tree));
+	test_parts(sda);
 
 	cgroup_tree_free(tree);
 	topology_free(topology);
