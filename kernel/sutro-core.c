@@ -51,6 +51,8 @@
  *	 amplification		-full			within half a second
  *	devices that change	Fairness: slower writes	probes begin again
  *	 change
+ *	costs from before	tests/sim test_prior:	one comparison for each
+ *	 prior			first second		window
  *	probes			Fairness: 4 KiB and	2 % of the time one class
  *	 probe, due, meter,	256 KiB, reads and	of requests is sent
  *	 peer, guest, result	writes, write cache

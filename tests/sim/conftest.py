@@ -14,6 +14,7 @@ LONG = {
     "test_fairness": ("1", "11", "17", "22"),
     # Not all seeds.
     "test_neighbours": ("disk*-[3-9]", "nvme-*-[2-9]"),
+    "test_prior": ("nvme-*",),
     "test_protect": ("ssd-fast-*", "nvme-*"),
     "test_scenes": (
         "fsync-ssd-pauses-deep*", "nvme-16-groups", "nvme-16-mixed-[2-8]", "nvme-4k-beside-4k",
