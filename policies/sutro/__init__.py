@@ -45,6 +45,7 @@ fields         fields of several such files
 window         sutro-window: promises that differ by time of day
 latency_guard  sutro-latency-guard: raise a unit until its P99 holds
 slurm          sutro-slurm: floors of Slurm jobs
+oci            sutro-oci: policies of containers by annotations
 """
 
 __version__ = "0.1.0"

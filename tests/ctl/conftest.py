@@ -91,11 +91,12 @@ def sutroctl(*args, **more):
     return Run(status, out.getvalue(), err.getvalue())
 
 
-def process(program, *args, **more):
+def process(program, *args, stdin=None, **more):
     """Run a program of policies/ as a process, to its end."""
     run = subprocess.run(
         [sys.executable, POLICIES / program, *args],
         env=environment() | more,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,

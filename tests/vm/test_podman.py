@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 from rig import container
 from rig.container import DATA, SLOW_S, Engine
-from rig.shell import run
+from rig.shell import CommandError, run, wait_for
 
 IMAGE = "localhost/lab:1"
 # Under the filter of system calls, fio gets errors when it waits for requests.
 UNFILTERED = "--security-opt=seccomp=unconfined"
 MOUNTS = ("/usr:/usr:ro", f"{DATA}:/data:ro")
 QUADLETS = Path("/etc/containers/systemd")
+HOOKS = Path("/etc/containers/oci/hooks.d")
+HOOKS_CONF = Path("/etc/containers/containers.conf.d/hooks.conf")
 QUADLET = """\
 [Container]
 Image={image}
@@ -118,6 +120,39 @@ def test_weights_and_limits(podman: Podman) -> None:
         monitor = f"libpod-conmon-{name}.scope"
         assert monitor in container.known()
         assert not container.stated(monitor)
+
+
+@pytest.fixture
+def hook() -> Iterator[None]:
+    """The hook is enabled as in the guide."""
+    files = {
+        HOOKS / "sutro-oci.json": (container.EXAMPLES / "sutro-oci.json").read_text(),
+        HOOKS_CONF: f'[engine]\nhooks_dir = ["/usr/share/containers/oci/hooks.d", "{HOOKS}"]\n',
+    }
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    yield
+    for file in files:
+        file.unlink()
+
+
+def test_annotations(podman: Podman, hook: None) -> None:
+    """The policy of a container lasts as long as it runs; with a mistake, it does not start."""
+    floor = "--annotation=io.sutro/read-min.db=4M"
+    name = podman.start("a0", "--annotation=io.sutro/path.db=/data", floor)
+    unit = f"libpod-{name}.scope"
+    (one,) = container.stated(unit)
+    assert (one["key"], one["value"]) == ("ReadBandwidthMin", f"{DATA} 4M")
+    container.promised(scope(name), {"ReadBandwidthMin": (4 * 10**6, "held")})
+    podman("stop", "--time=0", "a0")
+    wait_for(lambda: not container.stated(unit), f"no policy of {unit}", SLOW_S, 1)
+    with pytest.raises(CommandError, match="hook `/usr/bin/sutro-oci`"):
+        podman.start("a1", floor)
+    text = run("journalctl", "--identifier=sutro-oci", "--output=cat", "--no-pager")
+    assert "annotation io.sutro/read-min.db: the container has no named volume 'db'" in text
+    assert "--annotation io.sutro/path.db=PATH" in text
+    assert "running" not in podman("ps", "--all", "--format={{.State}}")
 
 
 def test_tenants(podman: Podman) -> None:

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""sutro-oci: policies of containers by annotations, as a hook of the OCI runtime.
+
+    podman run --annotation io.sutro/read-min.data=100M --volume data:/var/lib/db ...
+    createRuntime   sutro-oci < state   ReadBandwidthMin= of the unit of the container is set
+    poststop        sutro-oci < state   its policy is reset
+
+The state of the runtime names the bundle, whose config.json has the annotations, the mounts and the
+cgroup. A volume is a named volume of Podman, or a mount that an annotation names by its path in the
+container. The annotations are those of sutro-nri; one of the prefix that is unknown or malformed is
+an error, because a misspelled promise would be none. The runtime then starts no container, and the
+message is in the journal: journalctl --identifier=sutro-oci
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import syslog
+from pathlib import Path
+from typing import Any
+
+from . import __version__, reach, values
+from .client import Client
+from .errors import OutOfReach, SutroError, UsageError, of_file
+
+Dict = dict[str, Any]
+
+PREFIX = "io.sutro/"
+RUNTIME = "runtime"
+STOPPED = "stopped"
+CLASSES = ("rt", "be", "idle")
+# Keys of a policy that have a value for a device, by their names in annotations.
+KEYS = {
+    "read-min": "ReadBandwidthMin",
+    "write-min": "WriteBandwidthMin",
+    "read-max": "ReadBandwidthMax",
+    "write-max": "WriteBandwidthMax",
+    "read-iops-min": "ReadIOPSMin",
+    "write-iops-min": "WriteIOPSMin",
+    "read-iops-max": "ReadIOPSMax",
+    "write-iops-max": "WriteIOPSMax",
+    "latency": "LatencyTarget",
+    "write-latency": "WriteLatencyTarget",
+    "fsync-latency": "FsyncLatencyTarget",
+    "weight": "Weight",
+}
+FORM = (
+    f"allowed is {PREFIX}KEY.VOLUME with KEY {', '.join(KEYS)}; {PREFIX}path.VOLUME; "
+    f"{PREFIX}weight and {PREFIX}class"
+)
+PATH_FORM = "allowed is the absolute path of a volume in the container, such as /var/lib/db"
+
+
+def assignments(annotations: dict[str, str], mounts: list[Dict]) -> list[tuple[str, str]]:
+    """Keys and values of the policy; UsageError for a mistake, OutOfReach for such a volume."""
+    ours = {n.removeprefix(PREFIX): v for n, v in annotations.items() if n.startswith(PREFIX)}
+    places = {
+        name.removeprefix("path."): _place(name, text)
+        for name, text in ours.items()
+        if name.startswith("path.")
+    }
+    found, used = [], set()
+    for name, text in sorted(ours.items()):
+        key, _, volume = name.partition(".")
+        if key == "path" and volume:
+            continue
+        if name == "class":
+            if text not in CLASSES:
+                raise _malformed(name, f"'{text:.40}' is no class: allowed is rt, be or idle")
+            found.append(("Class", text))
+        elif name == "weight":
+            found.append(("Weight", _checked(name, "Weight", text)))
+        elif key in KEYS and volume:
+            source = _source(name, volume, places.get(volume, ""), mounts)
+            value = _checked(name, KEYS[key], text)
+            found.append((KEYS[key], f"{values.quoted(source)} {value}"))
+            used.add(volume)
+        else:
+            raise UsageError(f"annotation {PREFIX}{name:.80} is unknown", FORM)
+    for volume in places.keys() - used:
+        raise UsageError(
+            f"annotation {PREFIX}path.{volume}: no annotation has a value for this volume", FORM
+        )
+    return found
+
+
+def _malformed(name: str, message: str) -> UsageError:
+    return UsageError(f"annotation {PREFIX}{name}: {message}")
+
+
+def _checked(name: str, key: str, text: str) -> str:
+    """The text if it is a value of the key."""
+    try:
+        values.check(key, text)
+    except UsageError as error:
+        raise _malformed(name, error.message) from None
+    return text.strip()
+
+
+def _place(name: str, text: str) -> str:
+    """The path of a volume in the container."""
+    if not text.startswith("/") or text != os.path.normpath(text):
+        raise UsageError(f"annotation {PREFIX}{name}: '{text:.80}' is malformed", PATH_FORM)
+    return text
+
+
+def _source(name: str, volume: str, place: str, mounts: list[Dict]) -> str:
+    """The path of a volume on the host."""
+    for one in mounts:
+        source, folder = one.get("source", ""), os.path.split(one.get("source", ""))
+        is_named = folder[1] == "_data" and os.path.basename(folder[0]) == volume
+        if source.startswith("/") and (one["destination"] == place if place else is_named):
+            if why := reach.obstacle(source):
+                raise OutOfReach(
+                    f"annotation {PREFIX}{name}: '{source}' is out of reach of sutrod: {why}",
+                    "mount a volume of a block device there",
+                )
+            return source
+    if place:
+        raise UsageError(f"annotation {PREFIX}path.{volume}: no volume is at {place}", PATH_FORM)
+    raise UsageError(
+        f"annotation {PREFIX}{name}: the container has no named volume '{volume}'",
+        f"add --volume {volume}:PATH, or --annotation {PREFIX}path.{volume}=PATH for a bind mount",
+    )
+
+
+def subject(cgroup: str) -> str:
+    """The unit or the cgroup of a container, of linux.cgroupsPath in its configuration."""
+    parts = cgroup.split(":")
+    if len(parts) == 3 and all(parts[1:]):
+        return f"{parts[1]}-{parts[2]}.scope"
+    if cgroup.startswith("/") and cgroup != "/":
+        return os.path.normpath(cgroup)
+    raise SutroError(
+        f"the container has no cgroup of its own (cgroupsPath '{cgroup}')",
+        "start it without --cgroups=disabled, or without annotations of Sutro",
+    )
+
+
+def _configuration(state: Dict) -> Dict:
+    """config.json of the bundle."""
+    file = Path(state["bundle"]) / "config.json"
+    try:
+        return json.loads(file.read_text())
+    except OSError as error:
+        raise of_file(file, error) from None
+
+
+async def apply(state: Dict) -> None:
+    """Set the policy of a container that is created, reset that of one that has stopped."""
+    found = _configuration(state)
+    who = subject(found.get("linux", {}).get("cgroupsPath", ""))
+    if state.get("status") == STOPPED:
+        async with Client() as client:
+            await client.reset_policy(who, RUNTIME)
+        return
+    pairs = assignments(found.get("annotations", {}), found.get("mounts", []))
+    if not pairs:
+        return
+    if not _is_root():
+        raise SutroError(
+            "annotations of Sutro have no effect for containers without root",
+            "set the policy of the user: sutroctl policy set user-UID.slice KEY=VALUE",
+        )
+    async with Client() as client:
+        await client.set_policy(who, pairs, RUNTIME)
+
+
+def _is_root() -> bool:
+    """False in a user namespace, where root is another user of the host."""
+    first = Path("/proc/self/uid_map").read_text().split()[:2]
+    return os.geteuid() == 0 and first == ["0", "0"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Read the state of a container from standard input; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="sutro-oci",
+        description="Hook of an OCI runtime: policies of containers by annotations.",
+        epilog="See sutro-oci(8).",
+    )
+    parser.add_argument("--version", action="version", version=f"sutro-oci {__version__}")
+    parser.parse_args(argv)
+    try:
+        state = json.load(sys.stdin)
+        is_stopped = state["status"] == STOPPED
+        Path(state["bundle"])
+    except (ValueError, KeyError, TypeError):
+        print("sutro-oci: standard input is no state of an OCI runtime", file=sys.stderr)
+        print("           Podman runs it, see sutro-oci(8)", file=sys.stderr)
+        return 2
+    try:
+        asyncio.run(apply(state))
+    except SutroError as error:
+        print(f"sutro-oci: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"           {error.hint}", file=sys.stderr)
+        # crun shows no output of hooks.
+        syslog.openlog("sutro-oci", syslog.LOG_PID, syslog.LOG_DAEMON)
+        text = "; ".join(filter(None, (error.message, error.hint)))
+        syslog.syslog(syslog.LOG_ERR, f"container {state.get('id', '')}: {text}")
+        # A container that has stopped is gone; its policy has no effect any more.
+        return 0 if is_stopped else 1
+    return 0
