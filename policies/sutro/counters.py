@@ -5,10 +5,10 @@ They are read from the files, not over the bus: every user may read them, they c
 nothing, and they are there while no daemon runs. Documentation/ABI has their format. The counters
 of a cgroup are its own, without those of the cgroups below it.
 
-Of leaves with another scheduler than sutro, lines() reads io.stat of the kernel instead, which has
+Of leaves with another scheduler than sutro, files() reads io.stat of the kernel instead, which has
 bytes and requests only. Without the module these are all leaves.
 
-lines() reads all cgroups, and uses() the numbers of some; latencies() reads those of one unit.
+files() reads all cgroups, and uses() the numbers of some; latencies() reads those of one unit.
 
 A cgroup may have any name. It is shown as by the daemon, with "?" for each byte that is not UTF-8
 or belongs to a control character, and cgroups of equal shown names count as one.
@@ -34,6 +34,10 @@ COUNTS = 40
 # More than a line of a leaf.
 PIECE_BYTES = 1 << 14
 
+# Counters that are exported.
+KEYS = ("time_ns", "rbytes", "wbytes", "rios", "wios", "wait_ns", "busy_ns")
+TIME = re.compile(r" time_ns=([0-9]+)")
+
 # Control characters, bytes that are not UTF-8, and characters that D-Bus does not transport.
 NOT_SHOWN = re.compile(
     "[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
@@ -49,8 +53,8 @@ Latencies = dict[tuple[str, str], list[int]]
 class Use:
     """The use of a leaf by a cgroup.
 
-    `values` has the counters by name, with times in ns; `reads` are counts up to each bound of
-    BOUNDS_S, then of all; `weight` is None without a line of io.sutro.weight.
+    `values` has the counters of KEYS by name, with times in ns; `reads` are counts up to each bound
+    of BOUNDS_S, then of all; `weight` is None without a line of io.sutro.weight.
     """
 
     cgroup: str
@@ -65,8 +69,8 @@ class Use:
         return _used(self.values)
 
 
-class Line(NamedTuple):
-    """A line of io.sutro.stat, by the elevator, or of io.stat; `used` as in Use.
+class File(NamedTuple):
+    """The lines of io.sutro.stat of a cgroup, by the elevator, or of io.stat; `used` as in Use.
 
     `folder` is that of the cgroup, and `cgroup` its shown name.
     """
@@ -140,16 +144,19 @@ def _text_or_none(path: str) -> str | None:
         os.close(file)
 
 
-def _numbers(words: Iterable[str]) -> dict[str, int]:
-    """The numbers in words like `rbytes=4096`."""
-    pairs = (word.partition("=") for word in words)
-    return {key: int(value) for key, _, value in pairs if value.isdecimal()}
+def _numbers(text: str) -> dict[str, int]:
+    """The numbers in words like `rbytes=4096`, of those in KEYS."""
+    words = text.replace("=", " ").split()
+    if len(words) % 2 == 0 and text.count("=") == len(words) // 2:
+        found = dict(zip(words[::2], words[1::2], strict=True))
+    else:  # not all words have a value
+        found = dict(word.partition("=")[::2] for word in text.split())
+    return {key: int(found[key]) for key in KEYS if key in found and found[key].isdecimal()}
 
 
 def _time_ns(text: str) -> int:
-    """The device time of a line; 0 if it has none."""
-    number = text.partition(" time_ns=")[2].partition(" ")[0]
-    return int(number) if number.isdecimal() else 0
+    """The sum of the device time in all lines; 0 if they have none."""
+    return sum(map(int, TIME.findall(text)))
 
 
 def _used(values: dict[str, int]) -> int:
@@ -158,12 +165,12 @@ def _used(values: dict[str, int]) -> int:
     return values.get("rbytes", 0) + values.get("wbytes", 0) if time_ns is None else time_ns
 
 
-def _latencies(words: Iterable[str]) -> list[int] | None:
-    """The counts of the word `rlat=`; None without that word."""
-    text = next((word[5:] for word in words if word.startswith("rlat=")), None)
-    if text is None:
+def _latencies(text: str) -> list[int] | None:
+    """The counts of the word `rlat=` in a line; None without that word."""
+    _, found, text = text.partition(" rlat=")
+    if not found:
         return None
-    numbers = text.split(",")
+    numbers = text.partition(" ")[0].split(",")
     try:
         counts = list(map(int, numbers[:COUNTS]))
     except ValueError:
@@ -171,9 +178,9 @@ def _latencies(words: Iterable[str]) -> list[int] | None:
     return counts + [0] * (COUNTS - len(counts))
 
 
-def _reads(words: Iterable[str]) -> list[int] | None:
+def _reads(text: str) -> list[int] | None:
     """The counts of the word `rlat=` up to each bound of BOUNDS_S; None without that word."""
-    counts = _latencies(words)
+    counts = _latencies(text)
     if counts is None:
         return None
     sums = list(accumulate(counts))
@@ -226,21 +233,20 @@ def _texts(folders: Iterable[str], file: str) -> dict[str, str]:
     return {folder: text for folder, text in texts.items() if text is not None}
 
 
-def lines() -> list[Line]:
-    """The lines of all cgroups, of which only the use is known yet."""
+def files() -> list[File]:
+    """The files of all cgroups, of which only the use is known yet."""
     top = str(ROOT / "sys/fs/cgroup")
     # A container may have no cgroup files.
     folders = list(_cgroups(top)) if os.path.isdir(top) else []
     found = [
-        Line(folder, shown(folder.removeprefix(top)) or "/", line, _time_ns(line), True)
+        File(folder, shown(folder.removeprefix(top)) or "/", text, _time_ns(text), True)
         for folder, text in _texts(folders, "io.sutro.stat").items()
-        for line in text.splitlines()
-        if line
+        if text
     ]
-    return found + _lines_of_kernel(top, folders, {line.text.partition(" ")[0] for line in found})
+    return found + _files_of_kernel(top, folders, found)
 
 
-def _lines_of_kernel(top: str, folders: list[str], counted: set[str]) -> list[Line]:
+def _files_of_kernel(top: str, folders: list[str], counted: list[File]) -> list[File]:
     """The lines of io.stat about leaves that the elevator does not count.
 
     Of cgroups without another one with that file below. To read a thousand of these files takes
@@ -251,28 +257,31 @@ def _lines_of_kernel(top: str, folders: list[str], counted: set[str]) -> list[Li
     """
     leaves = _Leaves()
 
-    def about_others(text: str) -> Iterator[tuple[str, list[str]]]:
+    def others(text: str) -> Iterator[str]:
+        """The lines about leaves with another scheduler."""
         for line in text.splitlines():
-            devno, *words = line.split()
-            if not words or devno in counted:
-                continue
-            if leaves.has(devno) and not leaves.has_elevator(devno):
-                yield line, words
+            devno, _, rest = line.partition(" ")
+            if rest.strip() and leaves.has(devno) and not leaves.has_elevator(devno):
+                yield line
 
     whole = _text_or_none(f"{top}/io.stat")
-    if whole is not None and not any(about_others(whole)):
+    if whole is not None and not any(others(whole)):
         return []
+    # The elevator still has lines of a leaf that was switched to another scheduler a moment ago.
+    known = {line.partition(" ")[0] for file in counted for line in file.text.splitlines()}
     texts = _texts(folders, "io.stat")
     above = {top, *map(os.path.dirname, texts)}
-    return [
-        Line(folder, shown(folder.removeprefix(top)), line, _used(_numbers(words)), False)
-        for folder, text in texts.items()
-        if folder not in above
-        for line, words in about_others(text)
-    ]
+    found = []
+    for folder, text in texts.items():
+        kept = [line for line in others(text) if line.partition(" ")[0] not in known]
+        if folder not in above and kept:
+            used = sum(_used(_numbers(line.partition(" ")[2])) for line in kept)
+            cgroup = shown(folder.removeprefix(top))
+            found.append(File(folder, cgroup, "\n".join(kept), used, False))
+    return found
 
 
-def uses(found: Iterable[Line]) -> Iterable[Use]:
+def uses(found: Iterable[File]) -> Iterable[Use]:
     """The use of each leaf by each cgroup, since the leaf was switched to the scheduler.
 
     On a leaf with another scheduler, since the cgroup was made, and without a weight.
@@ -294,20 +303,23 @@ def _sum(one: Use, other: Use) -> Use:
     return replace(one, values=values, reads=reads)
 
 
-def _uses(found: Iterable[Line]) -> Iterator[Use]:
+def _uses(found: Iterable[File]) -> Iterator[Use]:
     """As uses(), with cgroups of equal names one after the other."""
-    leaves, last, weights = _Leaves(), "", dict[str, int]()
-    for line in found:
-        if line.folder != last:
-            last, weights = line.folder, _weights(_text(f"{line.folder}/io.sutro.weight"))
-        devno, *words = line.text.split()
-        weight = weights.get(devno, weights.get("default")) if line.by_elevator else None
-        yield Use(line.cgroup, leaves.node(devno), _numbers(words), _reads(words), weight)
+    leaves = _Leaves()
+    for file in found:
+        weights, weight = dict[str, int](), None
+        if file.by_elevator:
+            weights = _weights(_text(f"{file.folder}/io.sutro.weight"))
+        for line in filter(None, file.text.splitlines()):
+            devno, _, rest = line.partition(" ")
+            if file.by_elevator:
+                weight = weights.get(devno, weights.get("default"))
+            yield Use(file.cgroup, leaves.node(devno), _numbers(rest), _reads(line), weight)
 
 
 def read() -> Iterable[Use]:
     """The use of each leaf by each cgroup."""
-    return uses(lines())
+    return uses(files())
 
 
 def has_counters(cgroup: str) -> bool:
@@ -327,8 +339,8 @@ def latencies(cgroup: str, nodes: Container[str]) -> Latencies:
     found: Latencies = {}
     for folder in _cgroups(top + cgroup):
         lines = _text(folder + "/io.sutro.stat").splitlines()
-        for devno, *words in filter(None, map(str.split, lines)):
-            node, counts = leaves.node(devno), _latencies(words)
+        for line in filter(None, lines):
+            node, counts = leaves.node(line.partition(" ")[0]), _latencies(line)
             if node in nodes and counts:
                 found[folder, node] = counts
     return found

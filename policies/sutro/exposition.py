@@ -7,7 +7,8 @@ A line is a concatenation then:
 
     sutro_cgroup_reads_total{ + cgroup="/a",leaf="/dev/sda",unit="a.service" + } + 120
 
-The counters of cgroups, which are most of the lines, do not become samples of the library before.
+The lines of a histogram are one format string, which is kept, too. The counters of cgroups and the
+values of promises, which are most of the lines, do not become samples of the library before.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,19 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
 from . import counters
-from .metrics import CGROUP_LABELS, CGROUPS, COUNTERS, Scrape, bounds, cgroup_families
+from .metrics import (
+    CGROUP_LABELS,
+    CGROUPS,
+    COUNTERS,
+    PROMISE_LABELS,
+    PROMISE_STATE,
+    Scrape,
+    State,
+    bounds,
+    cgroup_families,
+    promise_families,
+    promise_values,
+)
 
 Encode = Callable[..., bytes]
 Labels = tuple[tuple[str, str], ...]
@@ -49,12 +62,14 @@ class Text:
         self._heads: dict[str, str] = {}
         self._labels: dict[Labels, str] = {}
         self._before: dict[Labels, str] = {}
+        self._histograms: dict[str, str] = {}  # by the text of the labels
 
     def of(self, scrape: Scrape) -> bytes:
         """The text of a reading; labels that it does not have are forgotten."""
         self._before, self._labels = self._labels, {}
-        parts = [*self._cgroups(scrape.state.uses), *self._others(scrape.others()), self._end]
-        return "".join(parts).encode()
+        parts = [*self._cgroups(scrape.state.uses), *self._others(scrape.others())]
+        parts += self._promises(scrape.state)
+        return "".join([*parts, self._end]).encode()
 
     def _library(self, families: Iterable[Metric]) -> str:
         """The text of families by the library, without the end."""
@@ -114,16 +129,43 @@ class Text:
                 if key in use.values
             ]
             yield from self._family(families[key], lines)
-        name, ends = families["reads"].name + "_bucket", [f',le="{le}"}} ' for le in bounds()]
-        lines = [
-            f"{name}{labels[:-1]}{end}{count}\n"
-            for labels, use in labelled
-            if use.reads
-            for end, count in zip(ends, use.reads, strict=True)
-        ]
-        yield from self._family(families["reads"], lines)
+        yield from self._family(families["reads"], self._buckets(families["reads"].name, labelled))
         name = families["weight"].name
         lines = [
             f"{name}{labels} {use.weight}\n" for labels, use in labelled if use.weight is not None
         ]
         yield from self._family(families["weight"], lines)
+
+    def _buckets(self, name: str, labelled: list[tuple[str, counters.Use]]) -> list[str]:
+        """The lines of histograms, all buckets of a use together."""
+        ends = [f',le="{le}"}} %d\n' for le in bounds()]
+        formats: dict[str, str] = {}
+        found = []
+        for labels, use in labelled:
+            if use.reads:
+                line = self._histograms.get(labels)
+                if line is None:
+                    start = f"{name}_bucket{labels[:-1]}".replace("%", "%%")
+                    line = "".join(start + end for end in ends)
+                formats[labels] = line
+                found.append(line % tuple(use.reads))
+        self._histograms = formats
+        return found
+
+    def _promises(self, state: State) -> Iterator[str]:
+        """The families of promises."""
+        rows = list(promise_values(state))
+        places = [tuple(zip(PROMISE_LABELS, where, strict=True)) for where, _, _ in rows]
+        words = {word: (("state", word),) for _, word, _ in rows}
+        self._learn(places)
+        self._learn(words.values())
+        ends = {word: "," + self._labels[place][1:] for word, place in words.items()}
+        families = promise_families()
+        lines: dict[str, list[str]] = {name: [] for name in families}
+        for place, (_, word, found) in zip(places, rows, strict=True):
+            labels = self._labels[place]
+            for name, number in found.items():
+                lines[name].append(f"{name}{labels} {number!r}\n")
+            lines[PROMISE_STATE].append(f"{PROMISE_STATE}{labels[:-1]}{ends[word]} 1\n")
+        for name, family in families.items():
+            yield from self._family(family, lines[name])

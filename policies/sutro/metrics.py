@@ -27,7 +27,7 @@ from .promises import fails
 from .topology import Topology, label
 
 Dict = dict[str, Any]
-Counted = TypeVar("Counted", counters.Line, counters.Use)
+Counted = TypeVar("Counted", counters.File, counters.Use)
 
 # Cgroups with a series each, beyond which those that used the least are left out.
 CGROUPS_MOST = 200
@@ -56,6 +56,7 @@ COUNTERS = {
 CGROUPS = "sutro_cgroup_"
 CGROUP_LABELS = ("cgroup", "unit", "leaf")
 CAPACITY_LABELS = ("path", "key")
+PROMISE_STATE = "sutro_promise_state"
 PROMISE_LABELS = ("cgroup", "unit", "key", "path", "device")
 # Kind of the value of a promise: suffix of the name, words, factor to the base unit.
 PROMISES = {
@@ -113,7 +114,7 @@ async def state(most: int | None) -> State:
         answers = {"failure": NoAnswer(text, "see: systemctl status sutrod")}
     except SutroError as error:
         answers = {"failure": error}
-    kept, omitted = chosen(counters.lines(), answers.get("promises", ()), most)
+    kept, omitted = chosen(counters.files(), answers.get("promises", ()), most)
     return State(list(counters.uses(kept)), omitted, iocost=counters.with_iocost(), **answers)
 
 
@@ -221,45 +222,68 @@ def _cgroups(uses: Iterable[counters.Use]) -> Iterator[Metric]:
     yield from families.values()
 
 
-def _rates(name: str, text: str) -> dict[str, GaugeMetricFamily]:
-    """A family for each kind of promise: the kinds differ in the unit of the value."""
-    return {
-        kind: GaugeMetricFamily(
-            f"sutro_promise_{name}_{suffix}", f"{text}, in {words}.", labels=PROMISE_LABELS
+def promise_families() -> dict[str, GaugeMetricFamily]:
+    """The families of promises without samples, by name.
+
+    Rates and latencies have a family for each kind of promise, which differ in the unit.
+    """
+    texts = {
+        f"sutro_promise_{name}_{suffix}": f"{text}, in {words}."
+        for name, text in (
+            ("target", "Stated value of a floor, ceiling or latency target"),
+            ("received", "Present value of a floor or latency target"),
         )
-        for kind, (suffix, words, _) in PROMISES.items()
+        for suffix, words, _ in PROMISES.values()
     }
+    texts |= {
+        "sutro_promise_granted_ratio": "Part of a floor that its leaves have the time for.",
+        "sutro_promise_received_ratio": "Received rate, as a part of the granted part of a floor.",
+        "sutro_promise_broken": "1 while a promise does not hold.",
+    }
+    families = {
+        name: GaugeMetricFamily(name, text, labels=PROMISE_LABELS) for name, text in texts.items()
+    }
+    text = "1, with the state as a label; see org.sutro1.Manager.ListPromises."
+    labels = (*PROMISE_LABELS, "state")
+    return families | {PROMISE_STATE: GaugeMetricFamily(PROMISE_STATE, text, labels=labels)}
+
+
+def promise_values(state: State) -> Iterator[tuple[list[str], str, dict[str, float]]]:
+    """Of each promise: the labels, its state, and the values by the name of the family."""
+    topology = Topology(state.devices)
+    labels: dict[str, str] = {}
+    for promise in state.promises:
+        key, name = promise["key"], promise["device"]
+        kind = values.KINDS.get(key)
+        if kind not in PROMISES:
+            continue  # a key of a later daemon
+        if name not in labels:
+            device = topology.find(name)
+            labels[name] = label(device) if device else name
+        where = [promise["cgroup"], promise["unit"], key, promise["path"], labels[name]]
+        suffix, _, factor = PROMISES[kind]
+        target, got = promise["value"], promise["got"]
+        found: dict[str, float] = {"sutro_promise_broken": int(fails(promise))}
+        # Of a floor in percent the rate may be unknown.
+        if target:
+            found[f"sutro_promise_target_{suffix}"] = target * factor
+        if key not in values.CEILINGS:
+            found[f"sutro_promise_received_{suffix}"] = got * factor
+        if key in values.FLOORS:
+            found["sutro_promise_granted_ratio"] = promise["granted"]
+            if entitled := (target or 0) * promise["granted"]:
+                found["sutro_promise_received_ratio"] = got / entitled
+        yield where, promise["state"], found
 
 
 def _promises(state: State) -> Iterator[Metric]:
     """Target, received rate or latency, granted part, and state of each promise."""
-    topology = Topology(state.devices)
-    target = _rates("target", "Stated value of a floor, ceiling or latency target")
-    received = _rates("received", "Present value of a floor or latency target")
-    text = "Part of a floor that its leaves have the time for."
-    granted = GaugeMetricFamily("sutro_promise_granted_ratio", text, labels=PROMISE_LABELS)
-    text = "1 while a promise does not hold."
-    broken = GaugeMetricFamily("sutro_promise_broken", text, labels=PROMISE_LABELS)
-    text = "1, with the state as a label; see org.sutro1.Manager.ListPromises."
-    now = GaugeMetricFamily("sutro_promise_state", text, labels=(*PROMISE_LABELS, "state"))
-    for promise in state.promises:
-        key, device = promise["key"], topology.find(promise["device"])
-        kind = values.KINDS.get(key)
-        if kind not in PROMISES:
-            continue  # a key of a later daemon
-        where = [promise["cgroup"], promise["unit"], key, promise["path"]]
-        where.append(label(device) if device else promise["device"])
-        factor = PROMISES[kind][2]
-        # Of a floor in percent the rate may be unknown.
-        if promise["value"]:
-            target[kind].add_metric(where, promise["value"] * factor)
-        broken.add_metric(where, fails(promise))
-        now.add_metric([*where, promise["state"]], 1)
-        if key not in values.CEILINGS:
-            received[kind].add_metric(where, promise["got"] * factor)
-        if key in values.FLOORS:
-            granted.add_metric(where, promise["granted"])
-    yield from (*target.values(), *received.values(), granted, broken, now)
+    families = promise_families()
+    for where, word, found in promise_values(state):
+        for name, number in found.items():
+            families[name].add_metric(where, number)
+        families[PROMISE_STATE].add_metric([*where, word], 1)
+    yield from families.values()
 
 
 def _capacities(state: State) -> Iterator[Metric]:
@@ -289,12 +313,12 @@ class Scrape:
 
     def collect(self) -> Iterator[Metric]:
         """The families with samples, in an order that does not change."""
-        found = [*self.others(), *_cgroups(self.state.uses)]
+        found = [*self.others(), *_promises(self.state), *_cgroups(self.state.uses)]
         yield from (family for family in found if family.samples)
 
     def others(self) -> Iterator[Metric]:
-        """The families that are not about cgroups."""
+        """The families that are not about cgroups and promises."""
         text = "Cgroups with counters that are left out; see --all in sutro-exporter(1)."
         yield from (*_daemon(self.state), *_leaves(self.state))
-        yield from (_gauge("cgroups_omitted", text, self.state.omitted), *_promises(self.state))
+        yield _gauge("cgroups_omitted", text, self.state.omitted)
         yield from _capacities(self.state)

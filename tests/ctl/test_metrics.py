@@ -4,14 +4,19 @@
 test_exporter.py has the service.
 """
 
+import io
 import json
 import os
 import re
 import signal
 import stat
+import sys
+from functools import partial
 
 import pytest
 from conftest import CONF, HERE, NOWHERE, POLICIES, process, sutroctl
+from dbus_next import Message
+from dbus_next._private.unmarshaller import Unmarshaller
 from fakemachine import STEP_S
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +25,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from samples import samples, value
-from sutro import counters
+from sutro import client, counters
 from sutro.counters import Use, unit_of
 from sutro.exposition import Text
 from sutro.metrics import ANSWERS_S, CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State, chosen
@@ -235,8 +240,8 @@ def test_bytes_of_a_delegated_subtree(without_module):
 
 def test_cgroups_with_most_bytes_come_first(without_module):
     without_module.write("/sys/fs/cgroup/user.slice/io.stat", f"259:0 {IO_STAT}\n".format(11))
-    kept, omitted = chosen(counters.lines(), [], 1)
-    assert ([line.cgroup for line in kept], omitted) == (["/user.slice"], 1)
+    kept, omitted = chosen(counters.files(), [], 1)
+    assert ([file.cgroup for file in kept], omitted) == (["/user.slice"], 1)
     kept, omitted = chosen(list(counters.read()), [], 1)
     assert ([use.cgroup for use in kept], omitted) == (["/user.slice"], 1)
 
@@ -245,7 +250,7 @@ def test_module_that_counted_nothing_yet(machine, bus):
     """On leaves with the scheduler sutro, bytes of the kernel do not take the place of its own."""
     machine.cgroup("/a.service")
     machine.write("/sys/fs/cgroup/a.service/io.stat", f"259:0 {IO_STAT}\n".format(1))
-    assert counters.lines() == []
+    assert counters.files() == []
 
 
 def test_leaf_with_another_scheduler(machine, bus):
@@ -262,13 +267,13 @@ def test_leaf_with_another_scheduler(machine, bus):
     assert weighted == ["/dev/hda"]
     # The root cgroup counts all devices: no other file is read if all of them have the elevator.
     machine.write("/sys/fs/cgroup/io.stat", f"259:0 {IO_STAT}\n".format(9))
-    assert [line.by_elevator for line in counters.lines()] == [True]
+    assert [file.by_elevator for file in counters.files()] == [True]
     machine.write("/sys/fs/cgroup/io.stat", f"8:0 {IO_STAT}\n".format(9))
-    assert [line.by_elevator for line in counters.lines()] == [True, False]
+    assert [file.by_elevator for file in counters.files()] == [True, False]
     # The elevator still has a line of a leaf that was switched a moment ago.
     machine.set_scheduler("hda", "bfq")
     assert value(metrics(), name, unit="a.service", leaf="/dev/hda") == 3
-    assert chosen(counters.lines(), [], 1)[1] == 0
+    assert chosen(counters.files(), [], 1)[1] == 0
 
 
 def test_json_has_the_same(promised):
@@ -303,6 +308,61 @@ def test_without_the_library(tmp_path):
     assert "install it: apt install python3-prometheus-client" in run.err
 
 
+# Cost.
+
+LEAVES = ("259:0", "259:1", "8:0", "8:16")
+BUSY = " ".join(f"{key}=12345" for key in (*COUNTERS, "idle_ns", "queued", "dequeue", "pending_ns"))
+BUSY += f" lag_ns=-8 rlat={','.join(map(str, range(40)))}"
+
+
+def calls(function) -> int:
+    """The calls of functions, of Python and of C, until a function returns."""
+    events = {"call": 0, "c_call": 0}
+
+    def count(_frame, event, _argument):
+        if event in events:
+            events[event] += 1
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return sum(events.values())
+
+
+def test_cost_of_a_scrape(machine):
+    """In calls of functions, which no load of the host changes; a scrape before had the labels.
+
+    Of a unit with 28 series on each of four leaves, a floor, and a unit that is not exported.
+    """
+    machine.write("/sys/fs/cgroup/io.stat", "")
+    text = Text(generate_latest)
+
+    def scrape(floors: int) -> None:
+        states = [promise(f"/a{n}.service", f"a{n}.service", "/srv") for n in range(floors)]
+        kept, omitted = chosen(counters.files(), states, CGROUPS_MOST)
+        properties = {"Version": "1", "DryRun": False, "ManagedLeaves": []}
+        text.of(Scrape(State(list(counters.uses(kept)), omitted, properties, promises=states)))
+
+    def cost(units: int, floors: int = 0) -> int:
+        for number in range(units - 100, units):
+            folder = f"/a{number}.service"
+            if not machine.at(f"/sys/fs/cgroup{folder}").exists():
+                machine.cgroup(folder)
+                lines = "".join(f"{leaf} {BUSY}\n" for leaf in LEAVES)
+                machine.write(f"/sys/fs/cgroup{folder}/io.sutro.stat", lines)
+        scrape(floors)
+        return calls(lambda: scrape(floors))
+
+    few, most = cost(100), cost(CGROUPS_MOST)
+    many = cost(CGROUPS_MOST + 100)
+    costs = ((most - few) / 100 / len(LEAVES), (cost(300, 100) - many) / 100, (many - most) / 100)
+    assert costs[0] <= 80
+    assert costs[1] <= 40
+    assert costs[2] <= 40
+
+
 # Properties.
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -315,6 +375,26 @@ USES = st.builds(
     reads=st.lists(st.integers(0, 2**32), min_size=20, max_size=20).map(sorted) | st.none(),
     weight=st.integers(1, 10000) | st.none(),
 )
+
+
+ROWS = st.lists(
+    st.tuples(
+        *[st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))] * 6,
+        *[COUNT] * 2,
+        st.floats(allow_nan=False),
+    ).map(list)
+)
+
+
+@given(rows=ROWS, after=st.text("ab"))
+def test_states_are_read_as_they_were_sent(rows, after):
+    """The reader of sutro.client, for messages of the type of ListPromiseStates."""
+    signature, body = "a(ssssssttd)s", [rows, after]
+    message = Message(path="/", interface="a.b", member="C", signature=signature, body=body)
+    message.serial = 1
+    reader = Unmarshaller(io.BytesIO(message._marshall()))
+    reader.readers["a"] = partial(client._structs, reader)
+    assert reader.unmarshall().body == body
 
 
 def promise(cgroup, unit, path):
@@ -367,8 +447,8 @@ def test_cgroups_beyond_the_bound(machine, bus):
     assert len(units) == CGROUPS_MOST and "a50.service" in units and "a49.service" not in units
     assert value(values, "sutro_cgroups_omitted") == 50
     assert sum(name == time_ for name, _ in metrics("--all")) == CGROUPS_MOST + 50
-    kept, omitted = chosen(counters.lines(), [promise("/a0.service", "a0.service", "/srv")], 10)
-    assert "/a0.service" in {line.cgroup for line in kept}
+    kept, omitted = chosen(counters.files(), [promise("/a0.service", "a0.service", "/srv")], 10)
+    assert "/a0.service" in {file.cgroup for file in kept}
     assert (len(kept), omitted) == (10, CGROUPS_MOST + 40)
 
 
