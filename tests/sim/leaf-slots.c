@@ -18,6 +18,14 @@ static u32 leaf_kept(const struct leaf *leaf)
 	return kept - min(kept, leaf->core.protect.requests);
 }
 
+/* Are others held back for the next request of a group, because of seeks? */
+static bool leaf_is_in_service(const struct leaf *leaf,
+			       const struct leaf_group *group)
+{
+	return leaf->core.tunables.rotational &&
+	       &group->core == leaf->core.in_service;
+}
+
 /* Do groups take turns for slots, and is a group one of them? */
 static bool leaf_takes_turns(const struct leaf *leaf,
 			     const struct leaf_group *group)
@@ -28,8 +36,7 @@ static bool leaf_takes_turns(const struct leaf *leaf,
 		return false;
 	if (sutro_group_protected(&group->core))
 		return !leaf_kept(leaf);
-	return !leaf->core.tunables.rotational ||
-	       &group->core != leaf->core.in_service;
+	return !leaf_is_in_service(leaf, group);
 }
 
 /* Do others have to wait for protected groups, or for latency targets? */
@@ -78,6 +85,8 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 		free = 0;
 	if (group->requests >= sutro_group_slots(at, leaf->slots, free, slots))
 		return false;
+	if (!group->requests && leaf_is_in_service(leaf, group))
+		return true;
 	for (; at->parent; at = at->parent) {
 		group = leaf_group_of(at);
 		if (group->requests + group->below >= slots[at->depth])
