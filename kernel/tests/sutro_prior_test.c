@@ -122,8 +122,8 @@ static void write_prior(struct kunit *test, struct sutro_device *device,
 }
 
 /* Requests complete at the rate of COST_NS until a window is over, and a few more. */
-static void complete(struct sutro_device *device, unsigned int class,
-		     u64 *now_ns)
+static void serve_window(struct sutro_device *device, unsigned int class,
+			 u64 *now_ns)
 {
 	int i;
 
@@ -151,7 +151,7 @@ static void sutro_test_prior_right(struct kunit *test)
 	write_prior(test, device, WRITE, 7 * COST_NS);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, WRITE),
 			sutro_cost_class_ns(twin, WRITE));
-	complete(device, SMALL, &now_ns);
+	serve_window(device, SMALL, &now_ns);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, SMALL), COST_NS);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, WRITE), 7 * COST_NS);
 }
@@ -188,8 +188,8 @@ static void expect_forgotten(struct kunit *test, u64 prior_ns)
 
 	write_prior(test, device, SMALL, prior_ns);
 	write_prior(test, device, WRITE, prior_ns);
-	complete(device, SMALL, &now_ns);
-	complete(twin, SMALL, &twin_now_ns);
+	serve_window(device, SMALL, &now_ns);
+	serve_window(twin, SMALL, &twin_now_ns);
 	differs = memcmp(&device->costs, &twin->costs, sizeof(twin->costs));
 	KUNIT_EXPECT_FALSE(test, differs);
 	sutro_prior_read(device, &left);
@@ -214,7 +214,7 @@ static void sutro_test_prior_took_less(struct kunit *test)
 	write_prior(test, device, SMALL, (IN_FLIGHT + 1) * COST_NS);
 	device->unsaturated = true;
 	device->idle = true;
-	complete(device, SMALL, &now_ns);
+	serve_window(device, SMALL, &now_ns);
 	KUNIT_EXPECT_EQ(test, device->costs.prior | device->prior.waits, 0);
 }
 
@@ -226,7 +226,7 @@ static void sutro_test_prior_probe(struct kunit *test)
 
 	write_prior(test, device, SMALL, COST_NS);
 	write_prior(test, device, WRITE, 7 * COST_NS);
-	complete(device, SMALL, &now_ns);
+	serve_window(device, SMALL, &now_ns);
 	sutro_cost_measured(device, SMALL, COST_NS * 5 / 4 << SUTRO_NS16_SHIFT,
 			    0);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, SMALL),
@@ -236,7 +236,7 @@ static void sutro_test_prior_probe(struct kunit *test)
 	device = device_new(test, false);
 	write_prior(test, device, SMALL, COST_NS);
 	write_prior(test, device, WRITE, 7 * COST_NS);
-	complete(device, SMALL, &now_ns);
+	serve_window(device, SMALL, &now_ns);
 	sutro_cost_measured(device, SMALL, 2 * COST_NS << SUTRO_NS16_SHIFT, 0);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, SMALL), 2 * COST_NS);
 	KUNIT_EXPECT_LT(test, sutro_cost_class_ns(device, WRITE), 4 * COST_NS);
@@ -288,7 +288,7 @@ static void sutro_test_prior_unmeasured(struct kunit *test)
 	u64 now_ns = 1000 * MS;
 	struct sutro_prior prior;
 
-	complete(device, SMALL, &now_ns);
+	serve_window(device, SMALL, &now_ns);
 	sutro_prior_read(device, &prior);
 	KUNIT_EXPECT_EQ(test, prior.ns[SMALL], 0);
 }
