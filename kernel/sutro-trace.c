@@ -5,9 +5,9 @@
  * Each decision goes to its tracepoint (sutro-trace.h).
  */
 #include "sutro-report.h"
-#include "sutro-trace.h"
 
 #define CREATE_TRACE_POINTS
+#include "sutro-trace.h"
 
 static void sutro_report_expiry(struct sutro_queue *sq)
 {
