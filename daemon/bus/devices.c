@@ -94,7 +94,7 @@ static char *step_text(const struct device *d)
 	text_add(&t, " is %s %s", d->leaf ? "a leaf:" : "a device of kind",
 		 device_kind_name(d->kind));
 	if (d->leaf)
-		text_add(&t, " with scheduler %s", d->scheduler ?: "unknown");
+		text_add(&t, " with scheduler %s", device_scheduler(d));
 	if (d->is_hung)
 		text_add(&t, ", which hangs");
 	for (size_t i = 0; i < d->n_slaves && !device_is_lowest(d); i++)

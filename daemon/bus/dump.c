@@ -26,7 +26,7 @@ static int dump_device(const struct bus *b, struct text *t,
 	for (size_t i = 0; i < d->n_slaves; i++)
 		text_add(t, "%s%s", i ? " " : " on ", d->slaves[i]->name);
 	if (d->leaf)
-		text_add(t, " leaf, scheduler %s%s", d->scheduler,
+		text_add(t, " leaf, scheduler %s%s", device_scheduler(d),
 			 leaf_is_managed(&b->machine->roots, d) ? ", managed"
 								: "");
 	for (char **a = d->aliases; a && *a; a++)

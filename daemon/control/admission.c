@@ -385,6 +385,14 @@ static char *judge(const struct admission *a, struct admitted *on)
 		on->fit = FIT_UNKNOWN;
 		return actuator_hidden_cause(leaf);
 	}
+	if (leaf && !leaf->scheduler) {
+		on->fit = FIT_UNKNOWN;
+		return asprintf_or_null(
+			"the scheduler of %s cannot be read. Errors of the "
+			"disk are in the output of \"journalctl -k\"; check "
+			"again when the disk answers",
+			leaf->node);
+	}
 	if (leaf) {
 		on->fit = FIT_UNKNOWN;
 		return asprintf_or_null("the scheduler of %s (%s) has no "

@@ -510,7 +510,7 @@ int cause_explain(const struct evidence *e, const struct governed *f,
 			"the scheduler of %s (%s) %s; run \"sutroctl "
 			"use %s\"",
 			leaf ? leaf->node : "a leaf",
-			leaf && leaf->scheduler ? leaf->scheduler : "none",
+			leaf ? device_scheduler(leaf) : "none",
 			f->target ? "counts no device time, so the target is "
 				    "not kept"
 				  : "has no weights",

@@ -311,7 +311,7 @@ static int want(const struct device *leaf, const char *name, bool dry_run,
 {
 	if (dry_run) {
 		log_info("%s: would switch from %s to %s.", leaf->node,
-			 leaf->scheduler, name);
+			 device_scheduler(leaf), name);
 		return 0;
 	}
 	ret->wanted = strdup(name);

@@ -90,6 +90,11 @@ const struct device *device_hidden_leaf(const struct device *d)
 	return NULL;
 }
 
+const char *device_scheduler(const struct device *leaf)
+{
+	return leaf->scheduler ?: "unknown";
+}
+
 const char *device_label(const struct device *d)
 {
 	return d->aliases ? d->aliases[0] : d->node;

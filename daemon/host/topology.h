@@ -41,7 +41,7 @@ const char *device_kind_name(enum device_kind kind);
  * @leaves: all leaves under it; a leaf has itself
  * @aliases: other nodes, /dev/mapper/NAME, /dev/VG/LV
  * @leaf: it has a request queue and no slaves
- * @scheduler: of a leaf, the one in use
+ * @scheduler: of a leaf, the one in use; NULL: it could not be read yet, as of a disk that hangs
  * @rotational: of a leaf, from its queue
  * @diskseq: unlike the name, never used twice between two boots; 0: unknown
  * @queue: inode of its folder queue/ in sysfs: the same queue serves one medium after another in
@@ -112,6 +112,9 @@ const struct device *device_hidden_leaf(const struct device *d);
 
 /** device_label() - a node of it that people use, "/dev/vg/db" */
 const char *device_label(const struct device *d);
+
+/** device_scheduler() - the scheduler of a leaf for messages, "unknown" if it could not be read */
+const char *device_scheduler(const struct device *leaf);
 
 /** device_is_above() - does @top stand on @d, directly or not, or is it @d? */
 bool device_is_above(const struct device *top, const struct device *d);

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fakemachine import Bus, Machine, Sutrod, Systemd, wait_until
 from plant import set_policy
+from test_admission import NEW, fits, policy
 from test_leaves import calling, writes
 
 # On the clock of the host, the daemon waits 0.5 s for a disk, and 1.5 s for all that hang at once.
@@ -149,6 +150,13 @@ def test_start_with_a_disk_that_hangs(machine: Machine, sutrod: Sutrod) -> None:
             sutrod.start()
         check_others(machine, sutrod, 700)
         assert machine.scheduler("sdc") == "sutro"
+        (line,) = [ln for ln in sutrod.call("Dump").splitlines() if ln.startswith("  sdd ")]
+        assert line.endswith(" leaf, scheduler unknown")
+        verdict, (device,) = fits(
+            sutrod, (NEW, policy("a.service", "ReadBandwidthMin=/dev/sdd 5%"))
+        )
+        assert verdict == "unknown"
+        assert "the scheduler of /dev/sdd cannot be read" in device["reason"]
         sutrod.elapse(HANG_S)
         assert hung(sutrod) == ["sdd"]
     sutrod.until(lambda: machine.scheduler("sdd") == "sutro")

@@ -12,8 +12,8 @@
  *	%36 35 8:1 / /srv rw - ext4 /dev/sda1	a line of mountinfo
  *	?/srv/file				a path to resolve
  *
- * The topology has no cycle, the leaves of each device are those that a search finds, and a path
- * leads to a device of it or to an error.
+ * The topology has no cycle, the leaves of each device are those that a search finds, each has a
+ * scheduler if its file can be read, and a path leads to a device of it or to an error.
  */
 
 #include <fcntl.h>
@@ -137,8 +137,22 @@ static bool is_found(const struct search *s, const struct device *d)
 	return false;
 }
 
-static void check_device(const struct topology *t, const struct device *top,
-			 const struct device **found)
+/* Can a process read queue/scheduler? It may be a directory, and a disk that hangs has no answer. */
+static bool can_read_scheduler(const struct roots *r, const struct device *leaf)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+	char c;
+
+	path = asprintf_or_null("%s/class/block/%s/queue/scheduler", r->sysfs,
+				leaf->name);
+	check(path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, &c, 1) >= 0;
+}
+
+static void check_device(const struct topology *t, const struct roots *r,
+			 const struct device *top, const struct device **found)
 {
 	struct search s = { .found = found };
 	size_t n_leaves = 0;
@@ -151,7 +165,8 @@ static void check_device(const struct topology *t, const struct device *top,
 		check(at == 0 || !device_is_above(d, top));
 		check(device_is_above(top, d));
 		n_leaves += d->leaf;
-		check(!d->leaf || (d->scheduler && device_stands_on(top, d)));
+		check(!d->leaf || device_stands_on(top, d));
+		check(!d->leaf || !can_read_scheduler(r, d) == !d->scheduler);
 		for (size_t i = 0; !device_is_lowest(d) && i < d->n_slaves; i++)
 			if (!is_found(&s, d->slaves[i]))
 				s.found[s.n++] = d->slaves[i];
@@ -193,7 +208,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		found = calloc(t->n_devices + 1, sizeof(*found));
 		check(found);
 		for (size_t i = 0; i < t->n_devices; i++)
-			check_device(t, t->devices[i], found);
+			check_device(t, &r, t->devices[i], found);
 		for (size_t i = 0; i < n_paths; i++)
 			check_path(t, &r, paths[i]);
 	}
