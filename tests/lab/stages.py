@@ -74,8 +74,9 @@ NO_GATHER = ",-avx2"
 # Time of each fuzz target with `--all`; eight targets, two at a time, take 8 minutes.
 FUZZ_MINUTES = 2.0
 PROGRESS_S = 30.0
-# A failure's text is shown up to here; the report has all of it.
-TEXT_LINES = 60
+# Lines of the beginning and of the end of a failure that are shown; the report has all of it.
+# libFuzzer prints hundreds of lines of progress before the reason.
+BEGINNING_LINES, END_LINES = 20, 40
 # A parameter may be the name of a test, and 5,000 characters long.
 NAME_CHARS = 200
 
@@ -343,8 +344,8 @@ def show(name: str, results: Results, seconds: float) -> None:
     lines = []
     for test, text in results.failed.items():
         shown = text.splitlines()
-        if len(shown) > TEXT_LINES:
-            shown[TEXT_LINES:] = [f"... and {len(shown) - TEXT_LINES} lines more"]
+        if (left_out := len(shown) - BEGINNING_LINES - END_LINES) > 0:
+            shown[BEGINNING_LINES:-END_LINES] = [f"... {left_out} lines are left out ..."]
         lines += [f"FAILED {name}: {test[:NAME_CHARS]}", *(f"    {line}" for line in shown)]
     lines.append(f"{name}: {results.line()} ({minutes(seconds)})")
     print("\n".join(lines), flush=True)

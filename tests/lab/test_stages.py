@@ -125,3 +125,16 @@ def test_progress_shows_a_failure_although_its_line_comes_in_pieces(
     assert [line.split("] ", 1)[1] for line in shown] == [
         "test: guest: 3% test_a.py::test_b[x y] failed"
     ]
+
+
+def test_a_long_failure_is_shown_with_its_beginning_and_its_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A fuzz target prints its progress before the reason, and pytest the reason before logs."""
+    text = "\n".join(["began", *(f"#{n} NEW" for n in range(1000)), "SUMMARY: deadly signal"])
+    stages.show("fuzz", Results([], {"fuzz-topology": text}), 60)
+    first, *lines, last = capsys.readouterr().out.splitlines()
+    assert first == "FAILED fuzz: fuzz-topology"
+    assert lines[0] == "    began" and lines[-1] == "    SUMMARY: deadly signal"
+    assert "    ... 942 lines are left out ..." in lines and len(lines) == 61
+    assert last == "fuzz: 0 passed, 1 failed (1:00)"
