@@ -78,7 +78,7 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 
 	if (leaf->fifo)
 		return group->requests < leaf->slots;
-	if (leaf->core.nr_active < 2)
+	if (leaf->core.nr_active < 2 && !leaf->core.limit_ns)
 		return group->requests < leaf->slots - leaf->slots / LEFT_PART;
 	if (leaf->probe.active &&
 	    !sutro_probe_is_of(&leaf->probe, group->peer.class))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -41,6 +42,9 @@ SETTLED_S = 3
 # Of the requests of a second, and of the seconds.
 LATE = 0.05
 MET = 0.95
+# A hard disk serves few requests a second: by chance, 0.88 to 1 of 40 seconds meet the target, and
+# 0.96 of many. So it has more of them.
+RUNS = {"hdd": (range(1, 5), 163), "ssd": (range(1, 2), 43), "ssd-fast": (range(1, 2), 43)}
 VICTIM, OTHER = 1, 2
 
 
@@ -52,11 +56,12 @@ def simulate(
     target_us: float = 0,
     seconds: int = 43,
     late_us: float | None = None,
+    seed: int = 1,
 ) -> list[dict[str, Any]]:
     """The clients of a run: the victim, and if there is one the other."""
     late_us = target_us if late_us is None else late_us
-    lines = [line("run", seconds=seconds, tick_ms=1000, control=0, warmup=SETTLED_S)]
-    lines += [line("leaf", **DISKS[disk])] * leaves
+    lines = [line("run", seconds=seconds, tick_ms=1000, control=0, warmup=SETTLED_S, seed=seed)]
+    lines += [line("leaf", **DISKS[disk], seed=seed + number) for number in range(leaves)]
     lines += [line("volume", leaves=(1 << leaves) - 1)]
     lines += [line("cgroup", latency_us=round(target_us)), line("cgroup")]
     lines += [line("client", cgroup=VICTIM, last=0.4, late_us=round(late_us), **VICTIMS[victim])]
@@ -80,11 +85,12 @@ def met(client: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize(("disk", "leaves", "victim", "other"), SCENES)
 def test_target(disk: str, leaves: int, victim: str, other: str) -> None:
-    """95 % of the seconds meet the target, and the other group is not shut out."""
+    """95 % of the seconds of some runs meet the target, and the other group is not shut out."""
     target_us = TIMES_ALONE * alone_us(disk, leaves, victim)
-    found, rest = simulate(disk, leaves, victim, other, target_us)
-    assert met(found) >= MET, found["late"]
-    assert sum(rest["rate"][SETTLED_S:]) > 0
+    seeds, seconds = RUNS[disk]
+    runs = [simulate(disk, leaves, victim, other, target_us, seconds, seed=n) for n in seeds]
+    assert mean(met(found) for found, _ in runs) >= MET, [found["late"] for found, _ in runs]
+    assert all(sum(rest["rate"][SETTLED_S:]) > 0 for _, rest in runs)
 
 
 @pytest.mark.parametrize("disk", ["hdd", "ssd"])
