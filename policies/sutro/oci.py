@@ -87,7 +87,7 @@ def assignments(annotations: dict[str, str], mounts: list[Dict]) -> list[tuple[s
 
 
 def _malformed(name: str, message: str) -> UsageError:
-    return UsageError(f"annotation {PREFIX}{name}: {message}")
+    return UsageError(f"annotation {PREFIX}{name}: {message}", FORM)
 
 
 def _checked(name: str, key: str, text: str) -> str:
