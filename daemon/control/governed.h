@@ -50,6 +50,8 @@ struct history {
  * @cause: why it does not hold, for people
  * @cause_usec: when @cause was found
  * @complained: the journal has a message that it does not hold
+ * @history: rates of the past
+ * @remembered_usec: when its last row was made, 0: it has none
  */
 struct governed {
 	struct cgroup *cgroup;
@@ -76,6 +78,7 @@ struct governed {
 	uint64_t cause_usec;
 	bool complained;
 	struct history *history;
+	uint64_t remembered_usec;
 };
 
 /** governed_percentile() - of a target as in struct promise, 0 for a floor */

@@ -169,13 +169,15 @@ static void set_nominals(struct governor *g, uint32_t n)
 				policy_nominal(p, g->leaves[l].d).weight);
 }
 
+static bool is_node(const struct governor *g, const struct cgroup *c)
+{
+	return c->node < g->plant.n_nodes && g->plant.nodes[c->node] == c;
+}
+
 static int sample_node(struct governor *g, uint32_t n, double dt_s)
 {
 	const struct cgroup *c = g->plant.nodes[n];
 
-	if (c && control_is_dormant(g->plant.control, n) &&
-	    !sample_is_active(&g->sampler, c))
-		return 0;
 	for (uint32_t l = 0; c && l < g->plant.n_leaves; l++) {
 		const struct leaf_now *leaf = &g->leaves[l];
 		struct control_use *use;
@@ -209,10 +211,17 @@ static void sample_floor(struct governor *g, struct governed *f, double dt_s)
 
 static int sample_plant(struct governor *g, double dt_s)
 {
+	const struct cgroup *c = NULL;
 	int err = 0;
 
 	for (uint32_t n = 0; n < g->plant.n_nodes && !err; n++)
-		err = sample_node(g, n, dt_s);
+		if (!control_is_dormant(g->plant.control, n))
+			err = sample_node(g, n, dt_s);
+	/* Most cgroups of a large machine are dormant. */
+	while (!err && (c = sampler_next_active(&g->sampler, c)))
+		if (is_node(g, c) &&
+		    control_is_dormant(g->plant.control, c->node))
+			err = sample_node(g, c->node, dt_s);
 	for (size_t i = 0; i < g->plant.n_floors && !err; i++)
 		sample_floor(g, &g->plant.floors[i], dt_s);
 	return err;
@@ -295,12 +304,14 @@ static int give_setpoints(struct governor *g)
 	for (uint32_t n = 1; n < g->plant.n_nodes; n++) {
 		const struct cgroup *c = g->plant.nodes[n];
 
+		/* Cgroups are far apart in memory, and most have no setpoint. */
 		if (!c || (!control_is_moved(g->plant.control, n) &&
-			   !c->policy->n_setpoints))
+			   !g->has_setpoints[n]))
 			continue;
 		for (uint32_t l = 0; l < g->plant.n_leaves && r >= 0; l++)
 			if (g->leaves[l].d)
 				r = give_setpoint(g, n, l, g->leaves[l].d);
+		g->has_setpoints[n] = c->policy->n_setpoints;
 	}
 	return r;
 }
@@ -344,11 +355,17 @@ static int renew_plant(struct governor *g)
 		return err;
 	free(g->leaves);
 	g->leaves = calloc(g->plant.n_leaves ?: 1, sizeof(*g->leaves));
-	if (!g->leaves)
+	free(g->has_setpoints);
+	g->has_setpoints =
+		calloc(g->plant.n_nodes + 1, sizeof(*g->has_setpoints));
+	if (!g->leaves || !g->has_setpoints)
 		return -ENOMEM;
 	find_leaves(g);
-	for (uint32_t n = 0; n < g->plant.n_nodes; n++)
+	for (uint32_t n = 0; n < g->plant.n_nodes; n++) {
 		set_nominals(g, n);
+		g->has_setpoints[n] = g->plant.nodes[n]->policy->n_setpoints;
+	}
+	sampler_renew(&g->sampler);
 	err = meters_watch(&g->plant, g->context.machine->latency);
 	if (err == -ENOMEM)
 		return err;
@@ -434,11 +451,13 @@ void governor_cgroup_added(struct governor *g, struct cgroup *c)
 	else
 		c->sampled = c->parent->sampled &
 			     (SAMPLE_TIME | SAMPLE_LATENCY);
+	if (c->sampled)
+		sampler_renew(&g->sampler);
 }
 
 void governor_look_at(struct governor *g, const struct cgroup *c)
 {
-	if (c->node >= g->plant.n_nodes || g->plant.nodes[c->node] != c)
+	if (!is_node(g, c))
 		return;
 	find_leaves(g);
 	set_nominals(g, c->node);
@@ -503,5 +522,6 @@ void governor_stop(struct governor *g)
 	sd_event_source_disable_unref(g->timer);
 	plant_free(&g->plant);
 	free(g->leaves);
+	free(g->has_setpoints);
 	*g = (struct governor){};
 }

@@ -11,6 +11,7 @@ struct leaf_now;
 /**
  * struct governor - keeps floors: samples, runs the control law, gives setpoints
  * @leaves: of the plant, as they are in this step
+ * @has_setpoints: of each node of the plant, whether it has had one since the last step
  * @has_begun: there is a plant; before, the settings of some units are not known
  * @stale: cgroups, policies or devices changed, a new plant is due
  * @ticks: since the daemon was started
@@ -25,6 +26,7 @@ struct governor {
 	bool stale;
 	struct plant plant;
 	struct leaf_now *leaves;
+	bool *has_setpoints;
 	unsigned int ticks;
 	uint64_t step_usec;
 	bool latency_complained;

@@ -390,6 +390,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 	f->complained = old->complained;
 	f->cause = TAKE_PTR(old->cause);
 	f->history = TAKE_PTR(old->history);
+	f->remembered_usec = old->remembered_usec;
 	if (old->devno != f->devno)
 		return 0;
 	f->partition = old->partition;

@@ -130,11 +130,12 @@ static int report(const struct evidence *e, struct governed *f)
 static void remember(const struct evidence *e, struct governed *f)
 {
 	struct history *h = f->history;
-	unsigned int last = (h->next + HISTORY_ROWS - 1) % HISTORY_ROWS;
 	uint64_t now = e->sampler->now_usec;
 
-	if (h->n && now - h->row[last].usec < 1000000 - 1000)
+	/* Rows are far apart in memory. */
+	if (f->remembered_usec && now - f->remembered_usec < 1000000 - 1000)
 		return;
+	f->remembered_usec = now;
 	h->row[h->next] = (struct history_row){
 		.usec = now,
 		.got = f->got,

@@ -32,6 +32,9 @@
 /* Samples after which counters of removed disks are dropped. */
 #define CLEAN_ROUNDS 256U
 
+/* After two samples of all cgroups, each has both, and only those with new lines change. */
+#define SAMPLER_SETTLED 2U
+
 /** struct latency_line - reads by latency: the counters, and the difference of the last pass */
 struct latency_line {
 	struct latencies total;
@@ -60,12 +63,17 @@ struct line {
 
 /**
  * struct sample - the last reading of a cgroup, and the difference to the one before
+ * @c: the cgroup
+ * @others: in the list of its sampler while @is_busy: @touched or @was_touched
  * @passes: readings taken, 0..2
  * @active: a line has something new
  * @touched: in this pass a line was taken or a file was read
  * @was_touched: the same of the pass before
  */
 struct sample {
+	struct cgroup *c;
+	LIST_ENTRY(sample) others;
+	bool is_busy;
 	struct line *l;
 	size_t n;
 	unsigned int passes;
@@ -85,6 +93,8 @@ static struct sample *sample_free(struct sample *s)
 {
 	if (!s)
 		return NULL;
+	if (s->is_busy)
+		LIST_REMOVE(s, others);
 	for (size_t i = 0; i < s->n; i++)
 		line_done(&s->l[i]);
 	free(s->l);
@@ -224,13 +234,22 @@ static int read_latencies(struct line *l, const struct latencies *now,
  * @c: the cgroup of the file; in io.sutro.active, of the last line
  */
 struct pass {
-	const struct sampler *sampler;
+	struct sampler *sampler;
 	const struct topology *t;
 	struct cgroup *root;
 	bool sutro;
 	bool active;
 	struct cgroup *c;
 };
+
+static void touch(const struct pass *p, struct sample *s)
+{
+	s->touched = true;
+	if (s->is_busy)
+		return;
+	s->is_busy = true;
+	LIST_INSERT_HEAD(&p->sampler->busy, s, others);
+}
 
 static int add_to_those_above(const struct pass *p, const struct cgroup *c,
 			      dev_t devno, const struct usage *u)
@@ -244,7 +263,7 @@ static int add_to_those_above(const struct pass *p, const struct cgroup *c,
 		if (!l)
 			continue;
 		s->active = true;
-		s->touched = true;
+		touch(p, s);
 		if (add_usage(l, u) < 0)
 			return -ENOMEM;
 	}
@@ -281,7 +300,7 @@ static int take_line(const struct pass *p, struct cgroup *c, dev_t devno,
 	l->known = true;
 	l->sutro = p->sutro;
 	l->seen = true;
-	s->touched = true;
+	touch(p, s);
 	s->active |= u.active;
 	err = add_usage(l, &u);
 	if (!err && latency)
@@ -328,9 +347,33 @@ static void free_usage(struct sample *s)
 	}
 }
 
-/* Clear the differences. A sample that the last pass did not touch has nothing to clear.
- * Counters from before a cgroup was left out are too old to compare with.
- */
+/* Clear the differences. A sample that the last pass did not touch has nothing to clear. */
+static void clear(struct sample *s)
+{
+	if (!s->touched && s->was_touched)
+		free_usage(s);
+	s->was_touched = s->touched;
+	if (!s->touched) {
+		if (s->is_busy)
+			LIST_REMOVE(s, others);
+		s->is_busy = false;
+		return;
+	}
+	s->touched = false;
+	s->has_files = false;
+	s->active = false;
+	for (size_t i = 0; i < s->n; i++) {
+		struct line *l = &s->l[i];
+
+		if (l->use)
+			*l->use = (struct usage){};
+		l->seen = false;
+		if (l->latency)
+			l->latency->use = (struct latencies){};
+	}
+}
+
+/* Counters from before a cgroup was left out are too old to compare with. */
 static int begin(struct cgroup *c, const struct sampler *sampler,
 		 unsigned int what)
 {
@@ -344,23 +387,8 @@ static int begin(struct cgroup *c, const struct sampler *sampler,
 		*s = calloc(1, sizeof(**s));
 	if (!*s)
 		return -ENOMEM;
-	if (!(*s)->touched && (*s)->was_touched)
-		free_usage(*s);
-	(*s)->was_touched = (*s)->touched;
-	if (!(*s)->touched)
-		return 0;
-	(*s)->touched = false;
-	(*s)->has_files = false;
-	(*s)->active = false;
-	for (size_t i = 0; i < (*s)->n; i++) {
-		struct line *l = &(*s)->l[i];
-
-		if (l->use)
-			*l->use = (struct usage){};
-		l->seen = false;
-		if (l->latency)
-			l->latency->use = (struct latencies){};
-	}
+	(*s)->c = c;
+	clear(*s);
 	return 0;
 }
 
@@ -397,7 +425,7 @@ static int read_files(struct pass *p, struct cgroup *c, unsigned int what)
 	if (!what)
 		return 0;
 	p->c = c;
-	s->touched = true;
+	touch(p, s);
 	s->has_files = false;
 	if (what & SAMPLE_TIME) {
 		p->sutro = true;
@@ -447,32 +475,91 @@ static void count_sample(struct sampler *s, uint64_t now_usec)
 	s->n++;
 }
 
-/* The governor's counters of leaves of sutro are in one file, which is read before the others. */
-static int take_at_once(struct sampler *s, struct cgroup *root,
-			const struct topology *t, uint64_t now_usec)
+void sampler_renew(struct sampler *s)
 {
-	struct pass p = { .sampler = s, .t = t, .root = root };
-	unsigned int all = what_all(t);
-	int r = 0;
+	s->n_settled = 0;
+}
 
-	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
-		r = begin(c, s, what_of(s, c, all));
-	if (r >= 0 && all & SAMPLE_TIME)
-		r = read_active(&p);
-	if (r > 0)
-		all &= ~SAMPLE_TIME;
-	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
+static int begin_all(struct sampler *s, struct cgroup *root, unsigned int all)
+{
+	int err = 0;
+
+	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
+		err = begin(c, s, what_of(s, c, all));
+	return err;
+}
+
+static void begin_busy(struct sampler *s)
+{
+	struct sample *sample, *next;
+
+	for (sample = LIST_FIRST(&s->busy); sample; sample = next) {
+		next = LIST_NEXT(sample, others);
+		clear(sample);
+	}
+}
+
+/* Return: the number of cgroups with files that were read, or -ENOMEM. */
+static int end_all(struct pass *p, unsigned int all, bool from_active)
+{
+	const struct sampler *s = p->sampler;
+	int n = 0;
+
+	for (struct cgroup *c = p->root; c; c = cgroup_next(p->root, c)) {
+		unsigned int what = what_of(s, c, all);
 		int err;
 
 		if (!c->samples[s->slot])
 			continue;
-		err = read_files(&p, c, what_of(s, c, all));
+		err = read_files(p, c, what);
 		if (err)
 			return err;
-		end(c->samples[s->slot], &p, r > 0);
+		end(c->samples[s->slot], p, from_active);
+		n += what != 0;
 	}
+	return n;
+}
+
+static void end_busy(struct pass *p)
+{
+	struct sample *sample;
+
+	LIST_FOREACH(sample, &p->sampler->busy, others)
+	end(sample, p, true);
+}
+
+/* The governor's counters of leaves of sutro are in one file, which is read before the others. While
+ * there are no others to read, cgroups without a line in it do not change.
+ */
+static int take_at_once(struct sampler *s, struct cgroup *root,
+			const struct topology *t, uint64_t now_usec)
+{
+	struct pass p = { .sampler = s, .t = t, .root = root };
+	unsigned int all = what_all(t), n_settled = s->n_settled;
+	bool is_settled = n_settled >= SAMPLER_SETTLED && s->what == all &&
+			  s->n % CLEAN_ROUNDS;
+	int r = 0;
+
+	s->n_settled = 0;
+	s->what = all;
+	if (is_settled)
+		begin_busy(s);
+	else
+		r = begin_all(s, root, all);
+	if (!r && all & SAMPLE_TIME)
+		r = read_active(&p);
 	if (r < 0)
 		return r;
+	if (is_settled && r > 0) {
+		end_busy(&p);
+		s->n_settled = n_settled;
+	} else {
+		int n = end_all(&p, r > 0 ? all & ~SAMPLE_TIME : all, r > 0);
+
+		if (n < 0)
+			return n;
+		s->n_settled = n || !r ? 0 : n_settled + 1;
+	}
 	count_sample(s, now_usec);
 	return 0;
 }
@@ -529,6 +616,7 @@ void sampler_forget(struct sampler *s, struct cgroup *root)
 		c->samples[s->slot] = sample_free(c->samples[s->slot]);
 	s->now_usec = 0;
 	s->before_usec = 0;
+	sampler_renew(s);
 }
 
 /* ---- queries ---- */
@@ -552,6 +640,17 @@ bool sample_is_active(const struct sampler *s, const struct cgroup *c)
 	const struct sample *sample = c->samples[s->slot];
 
 	return sample && sample->passes == 2 && sample->active;
+}
+
+struct cgroup *sampler_next_active(const struct sampler *s,
+				   const struct cgroup *c)
+{
+	const struct sample *next = c ? LIST_NEXT(c->samples[s->slot], others)
+				      : LIST_FIRST(&s->busy);
+
+	while (next && !sample_is_active(s, next->c))
+		next = LIST_NEXT(next, others);
+	return next ? next->c : NULL;
 }
 
 static const struct line *line_of(const struct sampler *s,

@@ -49,11 +49,15 @@ struct usage {
 void samples_drop(struct cgroup *c);
 
 /**
- * struct sampler - a series of samples
+ * struct sampler - a series of samples, which outlives them and stays at its place
  * @slot: which of the samples of each cgroup are its own
  * @now_usec, @before_usec: when the last two were taken
  * @n: how many were taken
  * @cursor: the cgroups that the sample under way has not reached
+ * @busy: samples in which a line was taken in one of the last two passes
+ * @what: the counters that the last sample of the governor could read
+ * @n_settled: samples since cgroups or their @sampled changed; at SAMPLER_SETTLED only @busy ones are
+ *	looked at
  */
 struct sampler {
 	enum sampler_slot slot;
@@ -61,6 +65,9 @@ struct sampler {
 	uint64_t before_usec;
 	unsigned int n;
 	struct cgroup_cursor cursor;
+	LIST_HEAD(, sample) busy;
+	unsigned int what;
+	unsigned int n_settled;
 };
 
 /**
@@ -81,6 +88,13 @@ int sampler_take(struct sampler *s, struct cgroup *root,
 void sampler_begin(struct sampler *s, struct cgroup *root);
 int sampler_next(struct sampler *s, const struct topology *t,
 		 uint64_t now_usec);
+
+/** sampler_renew() - cgroups with @sampled, or that field of some, are others than before */
+void sampler_renew(struct sampler *s);
+
+/** sampler_next_active() - cgroups for which sample_is_active(): start with @c = NULL */
+struct cgroup *sampler_next_active(const struct sampler *s,
+				   const struct cgroup *c);
 
 /** sampler_forget() - free the samples, which are of no use before there are two new ones */
 void sampler_forget(struct sampler *s, struct cgroup *root);

@@ -208,6 +208,7 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	check(sample_usage(&g, root, sda)->time_ns ==
 	      0); /* no caller requested it */
 	test_times(&g, db, sda);
+	sampler_forget(&g, root);
 }
 
 /* ---- a sample in parts ---- */
@@ -276,6 +277,100 @@ static void test_parts(struct device *sda)
 	/* A new one counts from the sample on that follows its first one. */
 	check(sample_usage(&s, find("/many/new"), sda)->time_ns == 0);
 	sampler_forget(&s, cgroup_tree_root(tree));
+}
+
+/* ---- cgroups that do not change ---- */
+
+/** struct twin - the governor's sampler on a tree of its own */
+struct twin {
+	struct cgroup_tree *tree;
+	struct sampler s;
+};
+
+static struct twin twin(void)
+{
+	struct twin t = { .s = { .slot = SAMPLER_GOVERNOR } };
+	struct cgroup *c;
+
+	check(cgroup_tree_new(&roots, NULL, &ops, NULL, &t.tree) == 0);
+	check(cgroup_tree_scan(t.tree) == 0);
+	c = cgroup_tree_root(t.tree);
+	for (; c; c = cgroup_next(cgroup_tree_root(t.tree), c))
+		c->sampled = SAMPLE_TIME;
+	return t;
+}
+
+static void twin_take(struct twin *t, uint64_t usec)
+{
+	check(sampler_take(&t->s, cgroup_tree_root(t->tree), topology, usec) ==
+	      0);
+}
+
+/* The differences are the same in both, and the first one lists its active cgroups. */
+static void check_same(const struct twin *a, const struct twin *b,
+		       const struct device *leaf)
+{
+	struct cgroup *root = cgroup_tree_root(a->tree), *active = NULL;
+	unsigned int n = 0, n_listed = 0;
+
+	for (struct cgroup *c = root; c; c = cgroup_next(root, c)) {
+		const struct cgroup *d = cgroup_find(b->tree, c->path);
+		const struct usage *u = sample_usage(&a->s, c, leaf);
+		const struct usage *v = sample_usage(&b->s, d, leaf);
+
+		check(u->time_ns == v->time_ns && u->rbytes == v->rbytes);
+		check(u->queued == v->queued && u->active == v->active);
+		check(sample_is_active(&a->s, c) == sample_is_active(&b->s, d));
+		n += sample_is_active(&a->s, c);
+	}
+	while ((active = sampler_next_active(&a->s, active)))
+		n_listed += sample_is_active(&a->s, active);
+	check(n == n_listed);
+}
+
+/* A sampler that looks at busy cgroups only has what one has that looks at all of them each time. */
+static void test_quiet_cgroups(const struct device *sda)
+{
+	static const char *const names[] = { "/system.slice/db",
+					     "/system.slice/web", "/user.slice",
+					     "/many/1", "/many/3" };
+	struct twin a = twin(), b = twin();
+	unsigned int counts[ARRAY_SIZE(names)] = {}, random = 1;
+	bool was_quiet = false;
+
+	for (unsigned int round = 1; round < 600; round++) {
+		char text[ARRAY_SIZE(names)][128];
+		const char *lines[ARRAY_SIZE(names)];
+		size_t n = 0;
+
+		random = random * 1103515245 + 12345;
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			unsigned int bits = random >> (8 + 4 * i) & 15;
+
+			/* Rounds without any line, and lines that stand still. */
+			if (round % 50 < 5 || bits > 9)
+				continue;
+			counts[i] += bits > 3 ? bits : 0;
+			snprintf(
+				text[n], sizeof(text[n]),
+				"8:0 %s time_ns=%u rbytes=%u rios=%u queued=%u",
+				names[i], counts[i] * 7, counts[i] * 512,
+				counts[i], bits == 1);
+			lines[n] = text[n];
+			n++;
+		}
+		active(lines, n);
+		if (round == 300)
+			sampler_renew(&a.s);
+		sampler_renew(&b.s);
+		twin_take(&a, round * 250000ULL);
+		twin_take(&b, round * 250000ULL);
+		check_same(&a, &b, sda);
+		was_quiet |= a.s.n_settled > 1;
+	}
+	check(was_quiet);
+	cgroup_tree_free(a.tree);
+	cgroup_tree_free(b.tree);
 }
 
 int main(void)
@@ -350,6 +445,7 @@ int main(void)
 	test_active(sda, sdb);
 	sampler_forget(&s, cgroup_tree_root(tree));
 	test_parts(sda);
+	test_quiet_cgroups(sda);
 
 	cgroup_tree_free(tree);
 	topology_free(topology);
