@@ -186,7 +186,7 @@ MISTAKES = [
     ("promises", 'name = "z"', 'name = "s0"', "stack pair: 's0': the name is used twice"),
     # Of units with floors.
     ("promises", 'stack = "flat"', 'stack = "heap"', "stack: no 'heap'; there are flat, pair"),
-    ("promises", T, f'{T}\nschedulers = ["cfq"]', "schedulers: 'cfq' is none of sutro, bfq"),
+    ("promises", T, f'{T}\nschedulers = ["cfq"]', "schedulers: 'cfq' is none of sutro, sutrod"),
     ("promises", T, f"{T}\nmeasure_s = 0", "one: measure_s: 0 is not above 0"),
     ("promises", UNIT, "unit = []", "one: unit: none has a floor"),
     ("promises", "floor = 0.5, ", "", "one: unit: none has a floor"),

@@ -17,7 +17,7 @@ from bench.stacks import StackSpec
 
 SHIPPED = book.HERE / "promises.toml"
 # The schedulers that keep floors; the last three are set up by hand (setups.py).
-SCHEDULERS = ("sutro", "bfq", "iocost", "io.max")
+SCHEDULERS = ("sutro", "sutrod on bfq", "sutrod on iocost", "bfq", "iocost", "io.max")
 # Metrics that a goal may state, which measure.py and overhead.py compute.
 METRICS = (
     "hold_s", "worst_2s", "return_s", "again_s", "reported_s", "reports", "rest_share",

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Ways to keep floors: Sutro, which gets them as policies, and three that are set up by hand.
 
+Sutro works with its elevator, and with bfq or iocost in its place, as
+Documentation/guides/without-module.rst describes it.
+
 By hand means: as well as possible, with facts that only this bench has: the capacity, the
 competitors, and the numbers of the disks.
 
     sutro     sutroctl policy set UNIT ReadBandwidthMin="DEVICE BYTES" --runtime
+    sutrod on bfq, sutrod on iocost
+              the same policies, with bfq or iocost on the leaves as the next two have them
     bfq       io.bfq.weight in the ratio of the parts: 0.6 against four others is 600 : 100
     iocost    the same in io.weight, above mq-deadline; io.cost.model and io.cost.qos are computed
               from the numbers of the model disks (uml/plan.py)
@@ -96,13 +101,19 @@ class Sutro(Setup):
 
     @contextmanager
     def chosen(self) -> Iterator[None]:
-        with elevators.chosen("sutro", self.place.leaves, *self.place.devices):
+        with self._leaves():
             self._told: set[str] = set()
             try:
                 yield
             finally:
                 for unit in self._told:
                     run("sutroctl", "policy", "reset", unit, "--runtime")
+
+    @contextmanager
+    def _leaves(self) -> Iterator[None]:
+        """The leaves are set up, and sutrod runs."""
+        with elevators.chosen("sutro", self.place.leaves, *self.place.devices):
+            yield
 
     def state(self, units: Mapping[str, Unit], floors: Mapping[str, float]) -> None:
         for name, part in floors.items():
@@ -149,6 +160,36 @@ class Iocost(ByWeight):
             yield
 
 
+class Others(Sutro):
+    """sutrod with what others set up on the leaves, without the elevator sutro."""
+
+    leaves: ClassVar[type[Setup]]
+
+    @contextmanager
+    def _leaves(self) -> Iterator[None]:
+        others = self.leaves(self.place, self.scenario, self.capacity, self.truth)
+        with others.chosen():
+            run("systemctl", "start", "sutrod.service")
+            try:
+                yield
+            finally:
+                elevators.stop_daemon()
+
+
+class OnBfq(Others):
+    """sutrod on bfq."""
+
+    name = "sutrod on bfq"
+    leaves = Bfq
+
+
+class OnIocost(Others):
+    """sutrod on iocost."""
+
+    name = "sutrod on iocost"
+    leaves = Iocost
+
+
 class IoMax(Setup):
     """Limits for all who are promised nothing."""
 
@@ -164,5 +205,5 @@ class IoMax(Setup):
 
 
 SETUPS: dict[str, Callable[..., Setup]] = {
-    setup.name: setup for setup in (Sutro, Bfq, Iocost, IoMax, Setup)
+    setup.name: setup for setup in (Sutro, OnBfq, OnIocost, Bfq, Iocost, IoMax, Setup)
 }
