@@ -47,7 +47,8 @@
  *	measured with errors, so phi is a sixteenth larger, and nothing but the least is shared.
  *
  * In reserved windows, time is charged to the groups that a protected one is in, and not to itself:
- * in shared ones its siblings have no more than their shares, and other slices the rest.
+ * in shared ones its siblings have no more than their shares, and other slices the rest.  That is
+ * done for its share at most (sutro-excess.c).
  *
  *	A slice (weight 1000) has a database (1000) and a backup (100), another one (100) reads.
  *	The database uses 0.75 of the time, which is 0.075 for the weight of its slice.  So in

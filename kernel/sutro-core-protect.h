@@ -2,7 +2,8 @@
 /*
  * Sutro I/O scheduler: protection of favoured groups with few requests.
  * sutro-protect.c, sutro-favoured.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c,
- * sutro-think.c, sutro-away.c, sutro-volume.c, sutro-apart.c and sutro-reserve.c describe it.
+ * sutro-think.c, sutro-away.c, sutro-volume.c, sutro-apart.c, sutro-excess.c and sutro-reserve.c
+ * describe it.
  * struct sutro_core has this state, so the header includes none of theirs.
  *
  * Pure C, like sutro-core.h.  The caller serializes all calls.
@@ -182,6 +183,10 @@ struct sutro_phase_sum {
  * @debt_ns:	device time that other groups have used beyond their shared windows
  * @paid_ns:	debt by which this cycle's shared window is shorter
  * @other_ns:	estimate of an expensive request of other groups
+ * @others_ns:	device time of requests of other groups that completed in this cycle
+ * @all_ns:	that of requests of all groups
+ * @more_ns:	by how much the shared window may be longer for the excess of the cycle before
+ *		(sutro-excess.c)
  * @other_done_ns: when a request of another group has completed last
  * @other_came_ns: when one arrived last
  * @away:	others are served because a protected group stays away (sutro-away.c)
@@ -249,6 +254,9 @@ struct sutro_protect {
 	s64 debt_ns;
 	s64 paid_ns;
 	u64 other_ns;
+	u64 others_ns;
+	u64 all_ns;
+	u64 more_ns;
 	u64 other_done_ns;
 	u64 other_came_ns;
 	bool away;
@@ -314,6 +322,10 @@ struct sutro_protect {
  * @learned_ns:	&sutro_leaves.busy_since_ns up to which @think has these times
  * @back_ns:	when it got requests again last
  * @spare_ns:	device time that others may still cost it
+ * @unpaid_ns:	device time in reserved windows that its slices were not charged (sutro-excess.c)
+ * @credit_ns:	for how much more of its time they may be charged
+ * @excess_ns:	device time that it has used beyond its share
+ * @cycle_used_ns: device time of its requests that completed in this cycle
  * @window_ns:	device time of the requests sent in this reserved window, and the time beyond its
  *		part in those before (sutro-apart.c)
  * @part_ns:	its part of the window
@@ -356,6 +368,10 @@ struct sutro_group_protect {
 	u64 learned_ns;
 	u64 back_ns;
 	s64 spare_ns;
+	s64 unpaid_ns;
+	s64 credit_ns;
+	s64 excess_ns;
+	u64 cycle_used_ns;
 	u64 window_ns;
 	u64 part_ns;
 	bool waits;
@@ -493,6 +509,16 @@ void sutro_apart_completed(struct sutro_protect *protect,
 			   const struct sutro_group_protect *own);
 void sutro_apart_sent(struct sutro_core *core, struct sutro_group_protect *own,
 		      u64 estimate_ns);
+
+/* sutro-excess.c */
+void sutro_excess_join(struct sutro_group_protect *own);
+void sutro_excess_charge(struct sutro_group *group, s64 ns, bool charged);
+void sutro_excess_pay(const struct sutro_core *core,
+		      struct sutro_group_protect *own);
+void sutro_excess_end(struct sutro_core *core);
+u64 sutro_excess_more_ns(const struct sutro_protect *protect, u64 shared_ns);
+void sutro_excess_completed(struct sutro_protect *protect,
+			    struct sutro_group *group, u64 cost_ns);
 
 /* sutro-reserve.c */
 struct sutro_group *sutro_group_reserving(struct sutro_group *group);

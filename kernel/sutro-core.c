@@ -61,6 +61,8 @@
  *	 protected, gap, fit,	test_protect.py,
  *	 think, trial, window,	test_neighbours.py
  *	 part, apart
+ *	slices of these		tests/sim: ssd-slice-	none for groups of the
+ *	 excess			of-protected		root
  *	reserved time		Bandwidth floors;	as protection
  *	 reserve		tests/sim reserve.toml
  *	groups that stay away	tests/sim		1 in 64 of the group's
@@ -263,10 +265,12 @@ static bool sutro_is_charged(const struct sutro_core *core,
 void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
-	if (sutro_is_charged(core, group))
+	bool charged = sutro_is_charged(core, group);
+
+	if (charged)
 		sutro_tree_charge(group, estimate_ns);
-	else if (!core->beside)
-		sutro_tree_charge_slices(group, estimate_ns);
+	if (sutro_group_protected(group) && (charged || !core->beside))
+		sutro_excess_charge(group, estimate_ns, charged);
 	core->beside = false;
 	if (sutro_protects(&core->protect))
 		sutro_protect_sent(core, group, estimate_ns);
@@ -308,6 +312,7 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 			 u32 nr, u64 estimate_ns, u64 cost_ns, u64 now_ns)
 {
 	s64 delta_ns = cost_ns - estimate_ns;
+	bool charged;
 
 	group->in_flight -= nr;
 	core->in_flight -= nr;
@@ -323,10 +328,11 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 			group->empty_since_ns = now_ns;
 		return;
 	}
-	if (sutro_protect_charged(core, group))
+	charged = sutro_protect_charged(core, group);
+	if (charged)
 		sutro_tree_charge(group, delta_ns);
-	else
-		sutro_tree_charge_slices(group, delta_ns);
+	if (sutro_group_protected(group))
+		sutro_excess_charge(group, delta_ns, charged);
 	if (group == core->in_service) {
 		core->slice_used_ns =
 			max_t(s64, 0, core->slice_used_ns + delta_ns);

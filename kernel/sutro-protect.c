@@ -295,8 +295,8 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
  * @core:	the leaf
  * @group:	the group
  *
- * The vtimes of its ancestors advance in any case.  Reserved windows that are only a sample protect
- * no group for its share (sutro-window.c).
+ * Otherwise those of its ancestors do at the end of the cycle (sutro-excess.c).  Reserved windows
+ * that are only a sample protect no group for its share (sutro-window.c).
  */
 bool sutro_protect_charged(const struct sutro_core *core,
 			   const struct sutro_group *group)
@@ -328,6 +328,7 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 		return;
 	sutro_window_sum(protect, now_ns);
 	sums->all_ns += cost_ns;
+	sutro_excess_completed(protect, group, cost_ns);
 	if (sutro_group_protected(group)) {
 		protect->in_flight -= nr;
 		protect->requests -= nr;

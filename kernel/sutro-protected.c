@@ -33,6 +33,7 @@ static void sutro_protect_remove(struct sutro_core *core,
 	sutro_protect_dequeue(protect, group->protect);
 	list_del_init(&group->protect->list);
 	protect->nr--;
+	sutro_excess_pay(core, group->protect);
 	sutro_apart_turn(protect, group->protect);
 	if (protect->limits == group->protect)
 		protect->limits = NULL;
@@ -228,6 +229,7 @@ static void sutro_protect_join(struct sutro_core *core,
 	list_add_tail(&own->list, &protect->groups);
 	protect->nr++;
 	sutro_apart_turn(protect, own);
+	sutro_excess_join(own);
 	sutro_volume_find(core, own, now_ns);
 	own->latency = sutro_latency_of(group);
 	own->marked = sutro_protect_by_share(core, own);

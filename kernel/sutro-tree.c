@@ -268,6 +268,24 @@ void sutro_tree_lead(struct sutro_group *group, u64 ns)
 }
 
 /**
+ * sutro_tree_lead_inside - a group used device time that was not charged to it nor to its slices
+ * @group:	the group, not the root
+ * @ns:		how much
+ *
+ * As sutro_tree_lead(), but only among its siblings.
+ */
+void sutro_tree_lead_inside(struct sutro_group *group, u64 ns)
+{
+	struct sutro_level *level = sutro_level_of(group);
+	struct sutro_entity *entity = &group->entity;
+	u64 vtime = sutro_rank_of(level, entity)->vtime +
+		    sutro_tree_vtime(entity, ns);
+
+	if (sutro_before(entity->vtime, vtime))
+		sutro_tree_move(level, entity, vtime);
+}
+
+/**
  * sutro_vtime_rescale - a distance in vtime for another weight: the same device time
  * @distance:	the distance
  * @old:	the weight, or sum of weights, that it is for

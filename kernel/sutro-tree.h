@@ -407,6 +407,7 @@ s64 sutro_vtime_rescale(s64 distance, u32 old, u32 weight);
 void sutro_tree_charge(struct sutro_group *group, s64 ns);
 void sutro_tree_charge_slices(struct sutro_group *group, s64 ns);
 void sutro_tree_lead(struct sutro_group *group, u64 ns);
+void sutro_tree_lead_inside(struct sutro_group *group, u64 ns);
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
 void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns);
 void sutro_tree_wait_slot(struct sutro_group *group, u64 credit_ns);

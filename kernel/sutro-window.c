@@ -13,6 +13,9 @@
  * goes on: later shared windows are shorter by it, down to nothing, for
  * SUTRO_PROTECT_DEBT cycles at most.
  *
+ * Where protected groups of a slice use more than their shares, a shared window is longer
+ * (sutro-excess.c).
+ *
  * A cycle begins at a multiple of its length, which is a power of two ns.  So the
  * shared windows of all leaves of a volume fall on the same time without any
  * communication: on a stripe, a request that is split over four leaves would otherwise
@@ -259,8 +262,10 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	share = sutro_protect_share(core, begins, &depth, now_ns);
 	protect->share = share;
 	protect->changed = false;
-	if (begins)
+	if (begins) {
+		sutro_excess_end(core);
 		sutro_apart_end(core);
+	}
 	sutro_window_adapt(core, share, depth, now_ns);
 	if (begins) {
 		protect->unfit = false;
@@ -281,7 +286,9 @@ static void sutro_window_cycle(struct sutro_core *core, u64 now_ns)
 	shared_ns = protect->cycle_ns * protect->part / SUTRO_PROTECT_WHOLE;
 	protect->paid_ns = min(protect->debt_ns, shared_ns);
 	protect->debt_ns -= protect->paid_ns;
-	protect->shared_ns = begin_ns + shared_ns - protect->paid_ns;
+	shared_ns -= protect->paid_ns;
+	shared_ns += sutro_excess_more_ns(protect, shared_ns);
+	protect->shared_ns = begin_ns + shared_ns;
 	sutro_apart_begin(core, begins, now_ns);
 }
 
