@@ -161,7 +161,7 @@ class Iocost(ByWeight):
 
 
 class Others(Sutro):
-    """sutrod with what others set up on the leaves, without the elevator sutro."""
+    """sutrod on leaves that have another scheduler, set up as by hand."""
 
     leaves: ClassVar[type[Setup]]
 
