@@ -59,6 +59,7 @@ static const char *next_of_fts(struct hierarchy_walk *w)
 {
 	const FTSENT *e = fts_read(w->fts);
 
+	w->is_begun = true;
 	if (!e)
 		return NULL;
 	return e->fts_info == FTS_D ? e->fts_path : "";
@@ -114,6 +115,9 @@ struct hierarchy_walk *hierarchy_walk_free(struct hierarchy_walk *w)
 		return NULL;
 	if (w->handle)
 		cgroup_walk_tree_end(&w->handle);
+	/* glibc does not free the first entry of a walk from which nothing was read. */
+	if (w->fts && !w->is_begun)
+		fts_read(w->fts);
 	if (w->fts)
 		fts_close(w->fts);
 	free(w->top);
