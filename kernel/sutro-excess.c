@@ -120,13 +120,13 @@ void sutro_excess_pay(const struct sutro_core *core,
 {
 	const struct sutro_protect *protect = &core->protect;
 	s64 pay = own->unpaid_ns;
+	u64 share;
 
 	if (sutro_excess_is_flat(own->group))
 		return;
-	own->credit_ns += div64_u64(
-		protect->others_ns *
-			sutro_group_share(own->group, SUTRO_SHARE_WHOLE),
-		sutro_excess_others(protect));
+	share = sutro_group_share(own->group, SUTRO_SHARE_WHOLE);
+	own->credit_ns += div64_u64(protect->others_ns * share,
+				    sutro_excess_others(protect));
 	if (sutro_excess_pays_all(core))
 		own->credit_ns = pay;
 	else

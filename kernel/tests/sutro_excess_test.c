@@ -159,6 +159,5 @@ static struct kunit_suite sutro_excess_test_suite = {
 
 kunit_test_suite(sutro_excess_test_suite);
 
-MODULE_DESCRIPTION(
-	"KUnit tests of slices whose protected groups use more than their shares");
+MODULE_DESCRIPTION("KUnit tests of slices with protected groups");
 MODULE_LICENSE("GPL");

@@ -375,7 +375,7 @@ static void test_full_loop_device(struct test *t)
 	for (int i = 0; i < 7; i++)
 		check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
 	check(report(t, CONTROL_HELD)->state == CONTROL_UNWEIGHTED);
-	check(has(&t->plant.floors[0], "/dev/dm-0 (none) has no weights"));
+	check(has(&t->plant.floors[0], "/dev/dm-0 (unknown) has no weights"));
 	fake_file(&t->f.machine.roots, stat, "60 50\n");
 	check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
 }
