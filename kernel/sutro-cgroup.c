@@ -59,6 +59,37 @@ static struct sutro_blkg *sutro_pd(struct blkg_policy_data *pd)
 	return pd ? container_of(pd, struct sutro_blkg, pd) : NULL;
 }
 
+/*
+ * io.weight of a cgroup that has no io.sutro.weight, on all leaves and on one; that of a new
+ * cgroup where the file belongs to iocost, and without the patch that moves it to blk-cgroup.c.
+ */
+static u32 sutro_io_weight(struct blkcg *blkcg)
+{
+#ifdef BLKCG_HAS_WEIGHT
+	return READ_ONCE(blkcg->weight);
+#else
+	return CGROUP_WEIGHT_DFL;
+#endif
+}
+
+static u32 sutro_io_leaf_weight(struct blkcg_gq *blkg)
+{
+#ifdef BLKCG_HAS_WEIGHT
+	return blkg_weight(blkg);
+#else
+	return CGROUP_WEIGHT_DFL;
+#endif
+}
+
+/* Call @changed under blkcg->lock when io.weight of a cgroup on a leaf has changed. */
+static void sutro_watch_io_weight(struct blkcg_policy *policy,
+				  void (*changed)(struct blkg_policy_data *pd))
+{
+#ifdef BLKCG_HAS_WEIGHT
+	policy->pd_weight_fn = changed;
+#endif
+}
+
 /**
  * sutro_from_blkg - the group of a blkg
  * @blkg:	the blkg

@@ -6,8 +6,8 @@
  * effect on a submitter that waits for one.  So a group may have its share of the
  * slots, and beyond that as many as are free: the more others use, the less it may have
  * beyond its share, and a newcomer finds slots.  A group alone leaves an eighth of them.  So
- * its submitters wait here, in an order, and not for a tag of blk-mq: there, a newcomer would come
- * after all that wait already, and each of these would come again after it.
+ * its submitters wait in an order (sutro-slots.c), and not for a tag of blk-mq: there, a newcomer
+ * would come after all that wait already, and each of these would come again after it.
  *
  *	256 slots, groups of weight 100 and 300.  Both have more to send than that:
  *	64 slots for the one, 192 for the other.  The second one has a request at a
@@ -40,7 +40,8 @@
  * complete would be taken by all others that wait for one, until the probe had too few.
  *
  * With several hardware queues each has nr_requests slots of its own; a group's
- * limit is its share of one queue's, for all its requests may be on one CPU.
+ * limit is its share of one queue's, for all its requests may be on one CPU.  A group alone has no
+ * limit there.
  */
 #include "sutro-arrival.h"
 

@@ -123,38 +123,6 @@ static inline bool sutro_counts_passthrough(struct request_queue *q)
 	return false;
 }
 
-/*
- * io.weight of a cgroup that has no io.sutro.weight, on all leaves and on one; that of a new
- * cgroup where the file belongs to iocost.
- */
-static inline u32 sutro_io_weight(struct blkcg *blkcg)
-{
-#ifdef BLKCG_HAS_WEIGHT
-	return READ_ONCE(blkcg->weight);
-#else
-	return CGROUP_WEIGHT_DFL;
-#endif
-}
-
-static inline u32 sutro_io_leaf_weight(struct blkcg_gq *blkg)
-{
-#ifdef BLKCG_HAS_WEIGHT
-	return blkg_weight(blkg);
-#else
-	return CGROUP_WEIGHT_DFL;
-#endif
-}
-
-/* Call @changed under blkcg->lock when io.weight of a cgroup on a leaf has changed. */
-static inline void
-sutro_watch_io_weight(struct blkcg_policy *policy,
-		      void (*changed)(struct blkg_policy_data *pd))
-{
-#ifdef BLKCG_HAS_WEIGHT
-	policy->pd_weight_fn = changed;
-#endif
-}
-
 static inline void sutro_disable_wbt(struct request_queue *q)
 {
 	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &q->elevator->flags);
