@@ -37,17 +37,8 @@ def is_refused(sutrod: Sutrod, member: str = "") -> bool:
     return False
 
 
-def test_weights_do_not_wait_for_calls(
-    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
-) -> None:
-    """A weight is written after the calls of 50 ms, although many more came before it.
-
-    The order of replies and signals is that in which the daemon sent them, and its time passes by
-    its work alone.
-    """
-    box = systemd.start("a.service", 200) + "/box"
-    machine.cgroup(box, 300)
-    sutrod.start()
+def listener(bus: Bus) -> tuple[dbus.bus.BusConnection, list[dbus.lowlevel.Message]]:
+    """A connection, and the messages of sutrod to it in the order of their arrival."""
     caller = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
     owner = caller.get_name_owner(NAME)
     # The user of a connection is looked up at its first call.
@@ -59,6 +50,21 @@ def test_weights_do_not_wait_for_calls(
             sent.append(message)
 
     caller.add_message_filter(on_message)
+    return caller, sent
+
+
+def test_weights_do_not_wait_for_calls(
+    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """A weight is written after the calls of 50 ms, although many more came before it.
+
+    The order of replies and signals is that in which the daemon sent them, and its time passes by
+    its work alone.
+    """
+    box = systemd.start("a.service", 200) + "/box"
+    machine.cgroup(box, 300)
+    sutrod.start()
+    caller, sent = listener(bus)
     caller.add_match_string(f"type='signal',interface='{INTERFACE}',member='WeightChanged'")
     sutrod.settle()
     sutrod.clock.settle(hold=True)
@@ -389,16 +395,7 @@ def test_calls_between_parts_of_a_walk(
     machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=20\n")
     boxes = many_boxes(machine, systemd)
     sutrod.start()
-    caller = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
-    owner = caller.get_name_owner(NAME)
-    caller.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
-    sent: list[dbus.lowlevel.Message] = []
-
-    def on_message(_connection: dbus.bus.BusConnection, message: dbus.lowlevel.Message) -> None:
-        if message.get_sender() == owner:
-            sent.append(message)
-
-    caller.add_message_filter(on_message)
+    caller, sent = listener(bus)
     sutrod.settle()
     if what == "samples":
         caller.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUsage"))
