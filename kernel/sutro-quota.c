@@ -146,13 +146,22 @@ bool sutro_is_alone(struct sutro_queue *sq)
 	       !READ_ONCE(sq->core.limit_ns);
 }
 
-/* Slots of a group while no other one is active. */
-static unsigned int sutro_slots_alone(struct sutro_queue *sq)
+/*
+ * No other group is active.  The slots in use are the group's, and perhaps those of kernel threads.
+ * All are counted, with those just taken: where many submitters are woken at once, none would find
+ * the slots of the others.
+ */
+static void sutro_quota_alone(struct sutro_queue *sq, struct sutro_quota *own)
 {
 	unsigned int slots = sq->q->nr_requests;
 
-	return sutro_shares_slots(sq->q) ? slots - slots / SUTRO_LEFT_PART
-					 : UINT_MAX / 2;
+	if (!sutro_shares_slots(sq->q))
+		return;
+	own->limit = slots - slots / SUTRO_LEFT_PART;
+	if (own->used)
+		own->used =
+			max(own->used, sutro_used_slots(sq->q) +
+					       READ_ONCE(own->turns->promised));
 }
 
 /* Slots that protected groups have without a turn, and do not use.  A hint. */
@@ -313,7 +322,7 @@ struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 	if (each)
 		return own;
 	if (sutro_is_alone(sq)) {
-		own.limit = sutro_slots_alone(sq);
+		sutro_quota_alone(sq, &own);
 		return own;
 	}
 	if (!leaves && !sutro_is_not_probed(sq, sblkg))
