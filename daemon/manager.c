@@ -25,6 +25,7 @@
 #include "bus/quota.h"
 #include "bus/wait.h"
 #include "host/diskcall.h"
+#include "host/sampler.h"
 #include "job.h"
 #include "manager.h"
 #include "restore.h"

@@ -32,6 +32,7 @@
 #include "control/traffic.h"
 #include "control/verdict.h"
 #include "host/event.h"
+#include "host/sampler.h"
 #include "policy/policy.h"
 
 /* The control law averages noise over seconds. A tick delays its reaction by this at most. */

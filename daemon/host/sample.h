@@ -5,45 +5,12 @@
 #include "host/cgroup.h"
 #include "host/counters.h"
 #include "host/topology.h"
+#include "host/usage.h"
 
 /* Cgroups whose counters the governor reads, and which: see struct cgroup. */
 #define SAMPLE_TIME 1U
 #define SAMPLE_RATE 2U
 #define SAMPLE_LATENCY 4U
-
-/**
- * struct usage - use of one device by a cgroup and those below it
- * @time_ns: device time; 0 where the scheduler does not measure it
- * @wait_ns: sum over requests of the time they waited in the scheduler, counted
- *	when they are sent; 0 where the scheduler does not measure it
- * @pending_ns: sum over requests of the time from submission to completion, counted
- *	when they complete; 0 where the scheduler does not measure it
- * @busy_ns: time in which a cgroup had a request, waiting or at the device, added up over
- *	cgroups; 0 where the scheduler does not measure it
- * @backlog_ns: time in which a cgroup had a request waiting in the scheduler, added up over
- *	cgroups; 0 where the scheduler does not measure it
- * @queued: requests that waited when the sample was taken
- * @in_flight: requests that were at the device then
- * @active: it used the device, or waits for it
- * @is_timed: the scheduler of the device counts its late reads, for a latency target
- * @is_unreachable: the target is missed by reads that met no others, too
- */
-struct usage {
-	uint64_t time_ns;
-	uint64_t rbytes;
-	uint64_t wbytes;
-	uint64_t rios;
-	uint64_t wios;
-	uint64_t wait_ns;
-	uint64_t pending_ns;
-	uint64_t busy_ns;
-	uint64_t backlog_ns;
-	uint64_t queued;
-	uint64_t in_flight;
-	bool active;
-	bool is_timed;
-	bool is_unreachable;
-};
 
 /** samples_drop() - free the samples of @c, which is about to be freed */
 void samples_drop(struct cgroup *c);
@@ -70,34 +37,9 @@ struct sampler {
 	unsigned int n_settled;
 };
 
-/**
- * sampler_take() - read the counters of @root and cgroups below
- *
- * The watcher's sampler reads all of them, the governor's those with @sampled.
- */
-int sampler_take(struct sampler *s, struct cgroup *root,
-		 const struct topology *t, uint64_t now_usec);
-
-/**
- * sampler_begin(), sampler_next() - the watcher's sample in parts of CGROUP_BATCH cgroups
- *
- * Until its end there are no differences to query: sampler_is_fresh() returns false.
- *
- * Return: of sampler_next() 1: there are more cgroups; 0: the sample is complete; -ENOMEM.
- */
-void sampler_begin(struct sampler *s, struct cgroup *root);
-int sampler_next(struct sampler *s, const struct topology *t,
-		 uint64_t now_usec);
-
-/** sampler_renew() - cgroups with @sampled, or that field of some, are others than before */
-void sampler_renew(struct sampler *s);
-
 /** sampler_next_active() - cgroups for which sample_is_active(): start with @c = NULL */
 struct cgroup *sampler_next_active(const struct sampler *s,
 				   const struct cgroup *c);
-
-/** sampler_forget() - free the samples, which are of no use before there are two new ones */
-void sampler_forget(struct sampler *s, struct cgroup *root);
 
 /** sample_counts_time() - are the counters of @d those of its scheduler, not io.stat? */
 bool sample_counts_time(const struct device *d);

@@ -16,7 +16,7 @@
 #include <math.h>
 
 #include "fake.h"
-#include "host/sample.h"
+#include "host/sampler.h"
 
 #define CGROUPS 3U
 #define DEVICES 2U

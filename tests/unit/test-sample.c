@@ -16,7 +16,7 @@
 
 #include "fake.h"
 #include "host/discover.h"
-#include "host/sample.h"
+#include "host/sampler.h"
 #include "policy/entitlement.h"
 #include "policy/policy.h"
 

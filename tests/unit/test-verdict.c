@@ -7,6 +7,7 @@
 
 #include "control/verdict.h"
 #include "fake-control.h"
+#include "host/sampler.h"
 #include "policy/policy.h"
 
 #define DB "/app.slice/db"
