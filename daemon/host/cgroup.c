@@ -2,20 +2,7 @@
 
 /*
  * The cgroup hierarchy, kept up to date. hierarchy.c walks its directories, cgroup-cursor.c the tree,
- * and cgroup-file.c has its files.
- *
- * A watch on each cgroup's directory reports cgroups below it and writes to its files at
- * once (systemd writes io.weight when IOWeight= changes, but sends no signal). The scan is
- * the safety net.
- *
- * The owner of a delegated cgroup can write to its files at any rate. Its watches have a queue of
- * their own (sd-event has one for each priority), so that an overflow loses no event of systemd's
- * cgroups. After EVENTS_MAX events a delegated cgroup is looked at with the next scan only.
- *
- * All watches of the machine's root have one limit, fs.inotify.max_user_watches, and the owner can
- * make any number of cgroups. So a topmost delegated cgroup and those below it have WATCHES_MAX
- * watches. The others are looked at with the next scan, which also gives them watches that became
- * free. The limit of the kernel is 8192 or more, that is, the watches of 16 users.
+ * cgroup-watch.c watches the directories, and cgroup-file.c has the files.
  *
  * systemd makes the cgroup of a unit first, and gives it to the user of the unit (User= with
  * Delegate=) afterwards. So each event and each scan looks at the owner of a cgroup that was
@@ -32,22 +19,15 @@
 
 #include "host/cgroup.h"
 #include "host/hierarchy.h"
-#include "host/priority.h"
-
-#define EVENTS_MAX 1000U
-#define WATCHES_MAX 500U
 
 /**
  * struct cgroup_tree - see cgroup.h
  * @cursors: walks over it that go on
  * @found, @left: the scan under way first looks for directories, then at the cgroups it has not found
- * @is_unwatched: a watch failed during the scan or since, see watch_failed()
- * @is_reported: the failure was logged
  */
 struct cgroup_tree {
 	struct hierarchy hierarchy;
 	int fd;
-	sd_event *event;
 	const struct cgroup_ops *ops;
 	void *userdata;
 	struct cgroup *root;
@@ -58,8 +38,7 @@ struct cgroup_tree {
 	struct cgroup_cursor left;
 	unsigned int generation;
 	uid_t owner;
-	bool is_unwatched;
-	bool is_reported;
+	struct cgroup_watches watches;
 };
 
 /* ---- the tree ---- */
@@ -181,53 +160,14 @@ int cgroup_tree_fd(const struct cgroup_tree *t)
 	return t->fd;
 }
 
+struct cgroup_watches *cgroup_tree_watches(struct cgroup_tree *t)
+{
+	return &t->watches;
+}
+
 struct cgroup_cursors *cgroup_tree_cursors(struct cgroup_tree *t)
 {
 	return &t->cursors;
-}
-
-/* The topmost cgroup that others than systemd may write below, NULL: @c is systemd's. That of a
- * service or scope of root is one, for each cgroup in it is delegated.
- */
-static struct cgroup *top_delegated(struct cgroup *c)
-{
-	struct cgroup *top = NULL;
-
-	for (; c->parent; c = c->parent)
-		if (c->is_delegated || endswith(c->name, ".service") ||
-		    endswith(c->name, ".scope"))
-			top = c;
-	return top;
-}
-
-/* Count a watch of @c. That of the topmost cgroup itself is always granted: systemd writes there. */
-static bool count_watch(struct cgroup *c)
-{
-	struct cgroup *top = top_delegated(c);
-
-	if (!top)
-		return true;
-	if (top != c && top->n_watches >= WATCHES_MAX) {
-		if (!top->is_beyond_watches)
-			log_info(
-				"%s: more than %u cgroups below it, changes in "
-				"the others are found by the periodic "
-				"comparison.",
-				top->shown, WATCHES_MAX);
-		top->is_beyond_watches = true;
-		return false;
-	}
-	top->n_watches++;
-	c->watch_counter = top;
-	return true;
-}
-
-static void unwatch(struct cgroup *c)
-{
-	c->watch = sd_event_source_disable_unref(c->watch);
-	if (c->watch_counter)
-		c->watch_counter->n_watches--;
-	c->watch_counter = NULL;
 }
 
 static void remove_cgroup(struct cgroup *c)
@@ -245,7 +185,7 @@ static void remove_cgroup(struct cgroup *c)
 		TAILQ_REMOVE(&c->parent->children, c, siblings);
 	else
 		t->root = NULL;
-	unwatch(c);
+	cgroup_unwatch(c);
 	free(c->policy);
 	free(c->path);
 	free(c->shown);
@@ -282,30 +222,6 @@ static void look_at_files(struct cgroup *c)
 		on_file_modified(c, files[i]);
 }
 
-/* Is a delegated cgroup within its budget of events? A change of cgroup.subtree_control
- * counts for each child, too.
- */
-static bool is_within_budget(struct cgroup *c, const char *name)
-{
-	struct cgroup *child;
-
-	if (!c->is_delegated)
-		return true;
-	c->n_events++;
-	if (streq(name, "cgroup.subtree_control"))
-		TAILQ_FOREACH(child, &c->children, siblings)
-			c->n_events++;
-	if (c->n_events <= EVENTS_MAX)
-		return true;
-	log_debug("%s: more than %u events, its changes are found by the "
-		  "periodic comparison.",
-		  c->shown, EVENTS_MAX);
-	unwatch(c);
-	return false;
-}
-
-static int watch_cgroup(struct cgroup *c);
-
 /* The priority of a watch is fixed. Events that wait for the old one are lost with it, so all that
  * they can be about is looked at.
  */
@@ -317,8 +233,8 @@ static int watch_as_delegated(struct cgroup *c)
 	log_debug(
 		"%s: another user owns it now, its events have less priority.",
 		c->shown);
-	unwatch(c);
-	err = watch_cgroup(c);
+	cgroup_unwatch(c);
+	err = cgroup_watch(c);
 	if (err)
 		return err;
 	for (child = TAILQ_FIRST(&c->children); child; child = next) {
@@ -345,7 +261,7 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 		return 0;
 	if (is_newly_delegated(c))
 		return watch_as_delegated(c);
-	if (!is_within_budget(c, event->name))
+	if (!cgroup_count_event(c, event->name))
 		return 0;
 	if (!(event->mask & IN_ISDIR)) {
 		if (event->mask & IN_MODIFY)
@@ -364,53 +280,6 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 	if (child && (event->mask & IN_DELETE))
 		remove_cgroup(child);
 	return 0;
-}
-
-/* With too few watches of inotify, thousands of cgroups fail at each scan, so one message stands for
- * all, until a scan without a failure.
- */
-static void watch_failed(struct cgroup_tree *t, const char *path, int err)
-{
-	bool is_limit = err == -ENOSPC;
-
-	t->is_unwatched = true;
-	if (t->is_reported)
-		return;
-	t->is_reported = true;
-	log_warning_errno(err,
-			  "Cannot watch %s, changes there and in other cgroups "
-			  "without a watch are found by the periodic "
-			  "comparison: %m%s",
-			  path,
-			  is_limit ? "; raise fs.inotify.max_user_watches, see "
-				     "sysctl(8)"
-				   : "");
-}
-
-static int watch_cgroup(struct cgroup *c)
-{
-	struct cgroup_tree *t = c->tree;
-	_cleanup_free_ char *full = NULL;
-	int r;
-
-	if (!t->event || !count_watch(c))
-		return 0;
-	full = asprintf_or_null("%s%s", t->hierarchy.mount, c->path);
-	if (!full) {
-		unwatch(c);
-		return -ENOMEM;
-	}
-	r = sd_event_add_inotify(t->event, &c->watch, full,
-				 IN_CREATE | IN_DELETE | IN_MODIFY | IN_ONLYDIR,
-				 on_inotify, c);
-	if (r >= 0 && c->is_delegated)
-		r = sd_event_source_set_priority(c->watch,
-						 MACHINE_PRIORITY_CALLS);
-	if (r < 0 && r != -ENOENT)
-		watch_failed(t, full, r);
-	if (r < 0)
-		unwatch(c);
-	return r == -ENOMEM ? r : 0;
 }
 
 static char *shown_path(const char *path)
@@ -439,8 +308,8 @@ static int add_cgroup(const char *path, struct cgroup_tree *t)
 		if (!is_newly_delegated(c))
 			return 0;
 		/* The walk goes on below it, and all files are compared. */
-		unwatch(c);
-		return watch_cgroup(c);
+		cgroup_unwatch(c);
+		return cgroup_watch(c);
 	}
 	if (!streq(path, "/")) {
 		up = strdup(path);
@@ -479,7 +348,7 @@ static int add_cgroup(const char *path, struct cgroup_tree *t)
 	else
 		t->root = c;
 	/* Watch the directory before it is read, so that nothing is missed in between. */
-	err = add_inode(c) ?: watch_cgroup(c);
+	err = add_inode(c) ?: cgroup_watch(c);
 	if (err)
 		return err;
 	t->ops->added(c, t->userdata);
@@ -525,9 +394,9 @@ static int look_at(struct cgroup *c)
 		return 0;
 	}
 	c->n_events = 0;
-	if (c->watch || !t->event)
+	if (c->watch || !t->watches.event)
 		return 0;
-	if (watch_cgroup(c) == -ENOMEM)
+	if (cgroup_watch(c) == -ENOMEM)
 		return -ENOMEM;
 	/* The comparison reads the files of others by itself. */
 	if (c->watch || c->origin != CGROUP_FOREIGN)
@@ -538,7 +407,7 @@ static int look_at(struct cgroup *c)
 int cgroup_scan_begin(struct cgroup_tree *t)
 {
 	t->generation++;
-	t->is_unwatched = false;
+	t->watches.is_unwatched = false;
 	t->found = hierarchy_walk_free(t->found);
 	return hierarchy_walk_new(&t->hierarchy, "/", &t->found);
 }
@@ -573,7 +442,7 @@ int cgroup_scan_next(struct cgroup_tree *t)
 	}
 	if (r < 0 || cgroup_cursor_goes_on(&t->left))
 		return r ?: 1;
-	t->is_reported &= t->is_unwatched;
+	t->watches.is_reported &= t->watches.is_unwatched;
 	return t->root ? 0 : -ENOENT;
 }
 
@@ -601,7 +470,8 @@ int cgroup_tree_new(const struct roots *roots, sd_event *event,
 	t->fd = -1;
 	t->ops = ops;
 	t->userdata = userdata;
-	t->event = sd_event_ref(event);
+	t->watches.event = sd_event_ref(event);
+	t->watches.on_event = on_inotify;
 	err = hierarchy_find(roots, &t->hierarchy);
 	if (err)
 		return err;
@@ -621,7 +491,7 @@ struct cgroup_tree *cgroup_tree_free(struct cgroup_tree *t)
 	if (t->root)
 		remove_cgroup(t->root);
 	closep(&t->fd);
-	sd_event_unref(t->event);
+	sd_event_unref(t->watches.event);
 	hierarchy_done(&t->hierarchy);
 	free(t);
 	return NULL;

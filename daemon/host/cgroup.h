@@ -180,6 +180,29 @@ static inline bool cgroup_cursor_goes_on(const struct cgroup_cursor *k)
 	return k->next;
 }
 
+/**
+ * struct cgroup_watches - for the tree: the watches of its cgroups
+ * @event: NULL: no cgroup has a watch
+ * @on_event: is called with the cgroup
+ * @is_unwatched: a watch failed during the scan or since
+ * @is_reported: that was logged
+ */
+struct cgroup_watches {
+	sd_event *event;
+	sd_event_inotify_handler_t on_event;
+	bool is_unwatched;
+	bool is_reported;
+};
+
+struct cgroup_watches *cgroup_tree_watches(struct cgroup_tree *t);
+
+/** cgroup_watch(), cgroup_unwatch() - a failure is logged. Return: 0 or -ENOMEM */
+int cgroup_watch(struct cgroup *c);
+void cgroup_unwatch(struct cgroup *c);
+
+/** cgroup_count_event() - false: a delegated cgroup is beyond its limit and loses its watch */
+bool cgroup_count_event(struct cgroup *c, const char *file);
+
 /* For the tree: its cursors; move those that are at @gone, whose children are gone. */
 struct cgroup_cursors *cgroup_tree_cursors(struct cgroup_tree *t);
 void cgroup_cursors_pass(struct cgroup_cursors *cursors, struct cgroup *gone);
