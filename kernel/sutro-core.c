@@ -32,7 +32,8 @@
  *	mechanism		needed by		price
  *
  *	shares by weight	Fairness: 200:100, 16	a walk to the root for
- *	 tree, order, share	and 256 groups, nested	each request
+ *	 tree, weight, order,	and 256 groups, nested	each request
+ *	 share
  *	classes			sutro_class_test	a lower class gets 3 %
  *	 tree
  *	slices, idling, depth	Fairness: streams,	a seek in 24, idle time;

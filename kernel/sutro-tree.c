@@ -78,10 +78,6 @@
 
 #include "sutro-tree.h"
 
-/* An hour of device time at weight 1. */
-#define SUTRO_VTIME_FAR \
-	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
-
 /*
  * Device time that an active entity with nothing queued can be owed: a few of the
  * largest requests of a slow device.
@@ -285,73 +281,6 @@ void sutro_tree_lead_inside(struct sutro_group *group, u64 ns)
 		sutro_tree_move(level, entity, vtime);
 }
 
-/**
- * sutro_vtime_rescale - a distance in vtime for another weight: the same device time
- * @distance:	the distance
- * @old:	the weight, or sum of weights, that it is for
- * @weight:	the other one
- *
- * Return: an hour at weight 1 at most.
- */
-s64 sutro_vtime_rescale(s64 distance, u32 old, u32 weight)
-{
-	u64 far = SUTRO_VTIME_FAR, abs = distance < 0 ? -distance : distance;
-
-	/* Compare before the multiplication, which might overflow 64 bits. */
-	if (abs / weight >= far / old)
-		abs = far;
-	else
-		abs = mul_u64_u32_div(abs, old, weight);
-	return distance < 0 ? -(s64)abs : abs;
-}
-
-/* An entity is active, with a weight that it had not before. */
-static void sutro_level_add(struct sutro_level *level,
-			    const struct sutro_entity *entity)
-{
-	if (entity->class != SUTRO_CLASS_BE)
-		return;
-	if (level->rank[SUTRO_CLASS_BE].nr_active == 1)
-		level->lightest = U16_MAX;
-	sutro_level_see(level, entity->weight);
-}
-
-/* An entity gets another weight; its debt or credit in device time stays. */
-static void sutro_reweigh(struct sutro_level *level,
-			  struct sutro_entity *entity, u32 weight)
-{
-	struct sutro_rank *rank = sutro_rank_of(level, entity);
-	s64 ahead = entity->vtime - rank->vtime;
-	u32 old = entity->weight;
-
-	entity->weight = weight;
-	if (entity->active) {
-		rank->weight_sum += weight - old;
-		sutro_level_add(level, entity);
-	}
-	if (entity->slack != SUTRO_SLACK_EVER)
-		entity->slack = sutro_vtime_rescale(entity->slack, old, weight);
-	sutro_tree_move(level, entity,
-			rank->vtime + sutro_vtime_rescale(ahead, old, weight));
-}
-
-/* The weights of a level have changed: those of the root's own requests follow. */
-static void sutro_weigh_root(struct sutro_level *level)
-{
-	struct sutro_group *group =
-		container_of(level, struct sutro_group, level);
-	struct sutro_entity *self = &group->self;
-	u64 others;
-	u32 weight;
-
-	if (group->parent || !self->active)
-		return;
-	others = sutro_rank_of(level, self)->weight_sum - self->weight;
-	weight = max_t(u64, SUTRO_WEIGHT_DFL, others / SUTRO_ROOT_PART);
-	if (weight != self->weight)
-		sutro_reweigh(level, self, weight);
-}
-
 /* An entity that was not active starts anew, owed at most @credit_ns. */
 static void sutro_wake(struct sutro_level *level, struct sutro_entity *entity,
 		       u64 credit_ns)
@@ -409,7 +338,7 @@ void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns)
 		entity->backlogged = true;
 		entity->slack = 0;
 		sutro_enter(level, entity);
-		sutro_weigh_root(level);
+		sutro_tree_weigh_root(level);
 
 		level = sutro_level_of(group);
 		if (!level)
@@ -477,7 +406,7 @@ static void sutro_slacken(struct sutro_group *group,
 			sutro_wake(level, entity, credit_ns);
 		entity->slack = SUTRO_SLACK_EVER;
 		sutro_enter(level, entity);
-		sutro_weigh_root(level);
+		sutro_tree_weigh_root(level);
 		if (!group->parent || sutro_backlogged(level) ||
 		    sutro_waits_for_away(level))
 			return;
@@ -516,7 +445,7 @@ void sutro_tree_deactivate(struct sutro_group *group)
 		rank->weight_sum -= entity->weight;
 		rank->nr_active--;
 		level->nr_active--;
-		sutro_weigh_root(level);
+		sutro_tree_weigh_root(level);
 		if (!group->parent)
 			return;
 		entity = &group->entity;
@@ -590,29 +519,6 @@ void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 }
 
 /**
- * sutro_group_set_weight - change a group's weight
- * @group:	the group
- * @weight:	SUTRO_WEIGHT_MIN to SUTRO_WEIGHT_MAX
- *
- * The debt or credit of the group in device time stays: a group that is raised
- * from weight 1 does not wait for the debt it would have had to pay off at 1.
- */
-void sutro_group_set_weight(struct sutro_group *group, u32 weight)
-{
-	struct sutro_entity *entity = &group->entity;
-	struct sutro_level *level = sutro_level_of(group);
-
-	if (entity->weight == weight)
-		return;
-	if (!level) {
-		entity->weight = weight;
-		return;
-	}
-	sutro_reweigh(level, entity, weight);
-	sutro_weigh_root(level);
-}
-
-/**
  * sutro_tree_set_class - change a group's class
  * @group:	the group
  * @class:	its new class
@@ -643,5 +549,5 @@ void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class)
 	entity->class = class;
 	sutro_level_add(level, entity);
 	sutro_enter(level, entity);
-	sutro_weigh_root(level);
+	sutro_tree_weigh_root(level);
 }

@@ -34,6 +34,10 @@
  */
 #define SUTRO_VTIME_SHIFT 8
 
+/* An hour of device time at weight 1. */
+#define SUTRO_VTIME_FAR \
+	((3600 * 1000000000ULL * SUTRO_WEIGHT_DFL) << SUTRO_VTIME_SHIFT)
+
 /* Half an even part of the slots, but no more than this, belongs to each competitor. */
 #define SUTRO_MIN_SLOTS 16U
 
@@ -314,6 +318,17 @@ static inline void sutro_level_see(struct sutro_level *level, u32 weight)
 	level->lightest = min(level->lightest, limited);
 }
 
+/* An entity is active, with a weight that it had not before. */
+static inline void sutro_level_add(struct sutro_level *level,
+				   const struct sutro_entity *entity)
+{
+	if (entity->class != SUTRO_CLASS_BE)
+		return;
+	if (level->rank[SUTRO_CLASS_BE].nr_active == 1)
+		level->lightest = U16_MAX;
+	sutro_level_see(level, entity->weight);
+}
+
 /**
  * sutro_level_is_equal - are several entities active, all of SUTRO_CLASS_BE and of one weight?
  * @level:	the level
@@ -384,6 +399,7 @@ sutro_first_away(const struct sutro_rank *rank)
 void sutro_group_init(struct sutro_group *group, struct sutro_group *parent,
 		      u32 weight);
 void sutro_group_set_weight(struct sutro_group *group, u32 weight);
+void sutro_tree_weigh_root(struct sutro_level *level);
 void sutro_tree_set_class(struct sutro_group *group, enum sutro_class class);
 u64 sutro_level_share(const struct sutro_group *group, u64 amount);
 u64 sutro_group_share(const struct sutro_group *group, u64 amount);
