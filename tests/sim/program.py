@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs sim-run, the simulation; the comment of sim-run.c documents its input and output.
+"""Runs sim-run, the simulation: sim-run.c documents its input, result.c its output.
 
 SIM_RUN     the program
 """
