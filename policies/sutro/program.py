@@ -24,7 +24,8 @@ from typing import Any, Self
 
 from . import __version__, values
 from .answer import awaited, wait
-from .client import BROKE, BROKE_REMEDY, Client
+from .client import Client
+from .connection import BROKE, BROKE_REMEDY
 from .errors import BusUnavailable, NotRunning, SutroError, UsageError
 
 # Time between two attempts to reach the bus and sutrod: about that of a restart of either.

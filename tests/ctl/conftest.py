@@ -34,7 +34,7 @@ from fakemachine import (
 from hypothesis import HealthCheck, settings
 from livedaemon import LiveDaemon
 from privatebus import PrivateBus
-from sutro import client, reach
+from sutro import client, connection, reach
 from sutro import sutroctl as command
 from sutro.errors import UsageError
 
@@ -297,7 +297,7 @@ def called(monkeypatch, tmp_path):
     root, call = str(tmp_path.resolve() / "machine"), client.Client.call
 
     async def recorded(self, service, path, interface, member, signature="", *body):
-        calls.append((member, client.plain(list(body))))
+        calls.append((member, connection.plain(list(body))))
         reply = await call(self, service, path, interface, member, signature, *body)
         return json.loads(json.dumps(reply).replace(root, ""))
 

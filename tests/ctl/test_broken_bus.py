@@ -10,7 +10,7 @@ import threading
 import pytest
 from conftest import PATIENCE_S, process
 from dbus_next import Message, MessageType
-from sutro import client
+from sutro import client, connection
 from sutro.errors import SutroError
 
 HELLO_REPLY = Message(
@@ -96,16 +96,16 @@ def test_bus_that_does_not_answer(tmp_path, monkeypatch, stage, expected):
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", bus.address)
 
     def hurry():
-        monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.3)
-        monkeypatch.setattr(client, "PASSWORD_TIMEOUT_S", 0.3)
+        monkeypatch.setattr(connection, "ANSWER_TIMEOUT_S", 0.3)
+        monkeypatch.setattr(connection, "PASSWORD_TIMEOUT_S", 0.3)
 
     async def ask():
         if stage == "silent hello":
             hurry()
         # The other bus answers Hello, which takes long on a busy host.
-        async with client.Client() as connection:
+        async with client.Client() as caller:
             hurry()
-            await connection.dump()
+            await caller.dump()
 
     with pytest.raises(SutroError, match=expected) as caught:
         asyncio.run(ask())

@@ -10,7 +10,7 @@ import pytest
 from conftest import NOWHERE, POLICIES, process, sutroctl
 from fakemachine import NAME, TOP
 from privatebus import PrivateBus
-from sutro import client, errors
+from sutro import connection, errors
 
 DENIED = "org.freedesktop.DBus.Error.AccessDenied"
 NOT_RUNNING = "sutrod is not running\n          start it: systemctl start sutrod"
@@ -107,7 +107,7 @@ def test_not_permitted(broken, systemd, name, verb, member, action):
 )
 def test_time_for_a_password(monkeypatch, uid, member, limit_s):
     monkeypatch.setattr(os, "geteuid", lambda: uid)
-    assert client.answer_timeout_s(member) == limit_s
+    assert connection.answer_timeout_s(member) == limit_s
 
 
 def test_level_of_the_log_is_set_by_root_alone(monkeypatch):

@@ -25,7 +25,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from samples import samples, value
-from sutro import client, counters
+from sutro import connection, counters
 from sutro.counters import Use, unit_of
 from sutro.exposition import Text
 from sutro.metrics import ANSWERS_S, CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State, chosen
@@ -388,12 +388,12 @@ ROWS = st.lists(
 
 @given(rows=ROWS, after=st.text("ab"))
 def test_states_are_read_as_they_were_sent(rows, after):
-    """The reader of sutro.client, for messages of the type of ListPromiseStates."""
+    """The reader of sutro.connection, for messages of the type of ListPromiseStates."""
     signature, body = "a(ssssssttd)s", [rows, after]
     message = Message(path="/", interface="a.b", member="C", signature=signature, body=body)
     message.serial = 1
     reader = Unmarshaller(io.BytesIO(message._marshall()))
-    reader.readers["a"] = partial(client._structs, reader)
+    reader.readers["a"] = partial(connection._structs, reader)
     assert reader.unmarshall().body == body
 
 
