@@ -6,15 +6,12 @@ a card takes a quarter of a second for a write of 1 MiB.
 """
 
 from statistics import median
-from typing import Any
 
 import pytest
-from program import line, run
+from competing import SYNC, WRITES, Client, Group, compete, tree
 
 Job = dict[str, int]
-Group = tuple[int, Job]
 
-SECONDS, WARMUP_S = 16, 6
 FAR_1MS = {"read_us": 1000, "write_us": 1000, "channels": 16, "bus_kbps": 250_000}
 FAR_5MS = {"read_us": 5000, "write_us": 5000, "channels": 64, "bus_kbps": 1_000_000}
 FAR_20MS = {"read_us": 20_000, "write_us": 20_000, "channels": 64, "bus_kbps": 400_000}
@@ -24,37 +21,21 @@ SLOW = {"read_us": 408, "write_us": 1184, "channels": 4, "bus_kbps": 67_500}
 SLOW_READS = {"read_us": 336, "write_us": 868, "channels": 16, "bus_kbps": 100_000}
 CARD = {"read_us": 500, "write_us": 4000, "channels": 1, "bus_kbps": 20_000, "queue_depth": 1}
 
-SYNC = {"random": 1, "bytes": 4096, "iodepth": 1}
 READS = {"random": 1, "bytes": 1 << 16, "iodepth": 64}
 LARGE_READS = {"random": 1, "bytes": 1 << 17, "iodepth": 64}
-WRITES = {"write": 1, "bytes": 1 << 20, "iodepth": 32}
 MIXED = {"random": 1, "bytes": 1 << 16, "iodepth": 32, "mixed": 50}
 
 
 def simulate(
     disk: dict[str, int], *groups: Group, none: bool = False, seed: int = 1
-) -> list[dict[str, Any]]:
-    """The clients of groups with a weight and a job; "part" is of the device time of all."""
-    queue = {"queue_depth": 128, **disk}
-    keys = {"seed": seed, "control": 0, "warmup": WARMUP_S, "truth": 1}
-    lines = [line("run", seconds=SECONDS, tick_ms=1000, **keys)]
-    lines += [line("leaf", kind=1, nr_requests=256, none=none, **queue), line("volume", leaves=1)]
-    lines += [line("cgroup", parent=0, weight=weight) for weight, _ in groups]
-    for place, (_, job) in enumerate(groups):
-        part = {"first": place / len(groups), "last": (place + 1) / len(groups)}
-        lines.append(line("client", cgroup=place + 1, **part, **job))
-    result = run(lines)
-    rows = 1 + len(groups)
-    first, last = result["truth"][WARMUP_S * rows :][:rows], result["truth"][-rows:]
-    used = [end[0] - begin[0] for begin, end in zip(first, last, strict=True)]
-    clients: list[dict[str, Any]] = result["clients"]
-    for client, mine in zip(clients, used[1:], strict=True):
-        client["part"] = mine / sum(used)
-    return clients
+) -> list[Client]:
+    """The clients of groups, with a scheduler or without."""
+    leaf = {"kind": 1, "nr_requests": 256, "none": none, "queue_depth": 128, **disk}
+    return compete([leaf], *tree(groups), seconds=16, warmup_s=6, seed=seed)
 
 
-def rate(*clients: dict[str, Any]) -> float:
-    return sum(sum(client["rate"][WARMUP_S:]) for client in clients) / (SECONDS - WARMUP_S)
+def rate(*clients: Client) -> float:
+    return sum(client["mean"] for client in clients)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from __future__ import annotations
 import functools
 import itertools
 from statistics import mean
-from typing import Any
 
 import pytest
-from program import line, run
+from competing import SYNC, WRITES, Client, compete
 
 SIZE = {"size_mb": 2048}
 # The ssd of the table, and one that is four times slower: fewer requests to simulate.
@@ -24,14 +23,14 @@ DISKS = {
     "ssd-fast": {"kind": 1, **SIZE},
 }
 VICTIMS = {
-    "sync-4k": {"random": 1, "bytes": 4096, "iodepth": 1},
+    "sync-4k": SYNC,
     "sync-64k": {"random": 1, "bytes": 65536, "iodepth": 1},
     "think-2ms": {"random": 1, "bytes": 4096, "iodepth": 1, "think_us": 2000},
     "oltp-8": {"random": 1, "bytes": 16384, "iodepth": 8},
 }
 OTHERS = {
     "deep": {"random": 1, "bytes": 131072, "iodepth": 64},
-    "writes": {"write": 1, "bytes": 1 << 20, "iodepth": 32},
+    "writes": WRITES,
 }
 SCENES = [
     *itertools.product(("hdd", "ssd"), (1, 4), VICTIMS, OTHERS),
@@ -57,18 +56,18 @@ def simulate(
     seconds: int = 43,
     late_us: float | None = None,
     seed: int = 1,
-) -> list[dict[str, Any]]:
+) -> list[Client]:
     """The clients of a run: the victim, and if there is one the other."""
     late_us = target_us if late_us is None else late_us
-    lines = [line("run", seconds=seconds, tick_ms=1000, control=0, warmup=SETTLED_S, seed=seed)]
-    lines += [line("leaf", **DISKS[disk], seed=seed + number) for number in range(leaves)]
-    lines += [line("volume", leaves=(1 << leaves) - 1)]
-    lines += [line("cgroup", latency_us=round(target_us)), line("cgroup")]
-    lines += [line("client", cgroup=VICTIM, last=0.4, late_us=round(late_us), **VICTIMS[victim])]
+    cgroups = [{"latency_us": round(target_us)}, {}]
+    clients = [{"cgroup": VICTIM, "last": 0.4, "late_us": round(late_us), **VICTIMS[victim]}]
     if other:
         job = {**OTHERS[other], "iodepth": OTHERS[other]["iodepth"] * leaves}
-        lines += [line("client", cgroup=OTHER, first=0.5, **job)]
-    return run(lines)["clients"]
+        clients.append({"cgroup": OTHER, "first": 0.5, **job})
+    disks = [{**DISKS[disk], "seed": seed + number} for number in range(leaves)]
+    volumes = [{"leaves": (1 << leaves) - 1}]
+    settled = {"seconds": seconds, "warmup_s": SETTLED_S}
+    return compete(disks, cgroups, clients, **settled, seed=seed, volumes=volumes)
 
 
 @functools.cache
@@ -77,7 +76,7 @@ def alone_us(disk: str, leaves: int, victim: str) -> float:
     return simulate(disk, leaves, victim, None, seconds=8)[0]["p95_ns"] / 1000
 
 
-def met(client: dict[str, Any]) -> float:
+def met(client: Client) -> float:
     """The part of the seconds that meet the target."""
     seconds = list(zip(client["late"], client["rate"], strict=True))[SETTLED_S:]
     return sum(late <= LATE and rate > 0 for late, rate in seconds) / len(seconds)
@@ -146,15 +145,11 @@ def test_unreachable_on_hdd(times_alone: float, other: str) -> None:
 )
 def test_two_targets_on_hdd(other: dict[str, int], weight: int, seed: int) -> None:
     """Cgroups with targets that cannot be met together have their shares, and no long pauses."""
-    jobs = [VICTIMS["sync-4k"], other, OTHERS["writes"]]
-    lines = [line("run", seconds=20, tick_ms=1000, control=0, warmup=6, seed=seed)]
-    lines += [line("leaf", kind=0, seed=seed), line("volume", leaves=1)]
-    lines += [line("cgroup", weight=weight, latency_us=60000)]
-    lines += [line("cgroup", latency_us=120000), line("cgroup")]
-    for number, job in enumerate(jobs):
-        part = {"first": number / 3, "last": (number + 1) / 3}
-        lines.append(line("client", cgroup=number + 1, **part, **job))
-    reader, busy, writer = run(lines)["clients"]
+    cgroups = [{"weight": weight, "latency_us": 60000}, {"latency_us": 120000}, {}]
+    jobs = enumerate((SYNC, other, WRITES), start=1)
+    clients = [{"cgroup": number, **job} for number, job in jobs]
+    disk = {"kind": 0, "seed": seed}
+    reader, busy, writer = compete([disk], cgroups, clients, seconds=20, warmup_s=6, seed=seed)
     alone = 1e6 / alone_us("hdd", 1, "sync-4k") * 4096
     share = weight / (100 + weight)
     assert min(reader["rate"][6:]) > 0.7 * share * alone
@@ -166,18 +161,16 @@ def beside_target(seed: int, **heavier: int) -> float:
     """The rate of a reader over that alone, beside a cgroup with a tight target and writes."""
     oltp = {"random": 1, "bytes": 16384, "iodepth": 8, "mixed": 70}
     cgroups = [heavier, {"latency_us": 500}, {}]
-    jobs = [VICTIMS["sync-4k"], oltp, OTHERS["writes"]]
-    rates = []
-    for clients in (range(3), (0,)):
-        lines = [line("run", seconds=16, tick_ms=1000, control=0, warmup=6, seed=seed)]
-        lines += [line("leaf", **DISKS["ssd"], seed=seed), line("volume", leaves=1)]
-        lines += [line("cgroup", **cgroup) for cgroup in cgroups]
-        for client in clients:
-            part = {"first": client / 3, "last": (client + 1) / 3}
-            lines.append(line("client", cgroup=client + 1, **part, **jobs[client]))
-        rates.append([sum(client["rate"][6:]) for client in run(lines)["clients"]])
-    (beside, *_), (alone,) = rates
-    return beside / alone
+    disk = {**DISKS["ssd"], "seed": seed}
+    clients = [
+        {"cgroup": number, **job} for number, job in enumerate((SYNC, oltp, WRITES), start=1)
+    ]
+    third = {**clients[0], "first": 0, "last": 1 / 3}
+    (beside, *_), (alone,) = (
+        compete([disk], cgroups, those, seconds=16, warmup_s=6, seed=seed)
+        for those in (clients, [third])
+    )
+    return beside["mean"] / alone["mean"]
 
 
 @pytest.mark.parametrize("seed", range(1, 6))

@@ -8,23 +8,13 @@ an ssd. All rates are parts of those alone.
 from typing import Any
 
 import pytest
+from competing import SCAN, SSD, SYNC, WRITES
 from promises import FLASH, MB, Scenario, disks
 
 SECONDS, RELEASED_S = 30, 20
-SSD = {
-    "kind": 1,
-    "read_us": 320,
-    "write_us": 800,
-    "bus_kbps": 135_000,
-    "channels": 16,
-    "size_mb": 2048,
-    "nr_requests": 256,
-}
-SYNC = {"random": 1, "bytes": 4096, "iodepth": 1}
+DISK = {**SSD, "size_mb": 2048, "nr_requests": 256}
 RESTS = {**SYNC, "think_us": 2000}
 RARE = {**SYNC, "think_us": 100_000}
-SCAN = {"bytes": 1 << 20, "iodepth": 32}
-WRITES = {**SCAN, "write": 1}
 UNIT, NEIGHBOUR, BULK = range(3)
 
 
@@ -32,7 +22,7 @@ def beside_others(
     floor: float, unit: dict[str, int], bulk: dict[str, int], **more: Any
 ) -> Scenario:
     """The unit, with its floor, the reader, and the bulk."""
-    s = disks(1, SSD, seconds=SECONDS)
+    s = disks(1, DISK, seconds=SECONDS)
     for part in range(3):
         s.add("volume", leaves=1, part=part, parts=3)
     s.unit(100, volume=UNIT, **unit, **more)

@@ -8,26 +8,16 @@ its gaps.
 """
 
 import statistics
-from typing import Any
 
 import pytest
-from program import line, run
+from competing import COMMITS, FLOOD, NVME, SCAN, SSD, SYNC, WRITES, Client, compete
 
 Job = dict[str, float]
 
-SECONDS, WARMUP_S = 12, 2
 SEEDS = (1, 2, 3)
 STRIPE, MIRROR = 0, 2
 RT, BE = 0, 1
-# An ssd that is four times slower than usual, and an nvme: fewer requests to simulate.
-SSD = {"kind": 1, "read_us": 320, "write_us": 800, "bus_kbps": 135_000, "channels": 16}
-NVME = {"kind": 2, "read_us": 280, "write_us": 800, "bus_kbps": 850_000, "channels": 128}
 HDD = {"kind": 0}
-SYNC = {"random": 1, "bytes": 4096, "iodepth": 1}
-COMMITS = {**SYNC, "write": 1, "flush": 1}
-SCAN = {"bytes": 1 << 20, "iodepth": 32}
-WRITES = {**SCAN, "write": 1}
-FLOOD = {"write": 1, "async": 1, "bytes": 1 << 19, "iodepth": 64}
 READS = {"random": 1, "bytes": 1 << 16, "iodepth": 16}
 # Of latency, in multiples of that alone.
 P99 = 2.0
@@ -43,22 +33,11 @@ def simulate(
     cgroups: list[dict[str, int]],
     clients: list[Job],
     seed: int,
-) -> list[dict[str, Any]]:
-    """The clients; their places on a volume do not overlap."""
-    lines = [line("run", seconds=SECONDS, tick_ms=1000, control=0, warmup=WARMUP_S, seed=seed)]
+) -> list[Client]:
+    """The clients on the volumes, with as many leaves as these need."""
     count = max(volume["leaves"].bit_length() for volume in volumes)
-    lines += [line("leaf", **disk, nr_requests=256, seed=seed + leaf) for leaf in range(count)]
-    lines += [line("volume", **volume) for volume in volumes]
-    lines += [line("cgroup", **cgroup) for cgroup in cgroups]
-    for place, client in enumerate(clients):
-        part = {"first": place / len(clients), "last": (place + 1) / len(clients)}
-        lines.append(line("client", **part, **client))
-    found: list[dict[str, Any]] = run(lines)["clients"]
-    return found
-
-
-def rate(client: dict[str, Any]) -> float:
-    return sum(client["rate"][WARMUP_S:]) / (SECONDS - WARMUP_S)
+    leaves = [{**disk, "nr_requests": 256, "seed": seed + leaf} for leaf in range(count)]
+    return compete(leaves, cgroups, clients, seconds=12, warmup_s=2, seed=seed, volumes=volumes)
 
 
 def parts(
@@ -68,7 +47,7 @@ def parts(
     found = []
     for place, client in enumerate(simulate(disk, [volume], cgroups, clients, seed)):
         (alone,) = simulate(disk, [volume], [{}], [{**clients[place], "cgroup": 1}], seed)
-        found.append((rate(client) / rate(alone), client["p99_ns"] / alone["p99_ns"]))
+        found.append((client["mean"] / alone["mean"], client["p99_ns"] / alone["p99_ns"]))
     return found
 
 
@@ -151,7 +130,7 @@ def test_reader_beside_many(kind: int) -> None:
     clients = [{**SYNC, "cgroup": number} for number in range(1, 62)]
     reader, *_ = simulate(SSD, [volume], groups, clients, 1)
     (alone,) = simulate(SSD, [volume], [{}], [clients[0]], 1)
-    assert rate(reader) > 0.95 * rate(alone)
+    assert reader["mean"] > 0.95 * alone["mean"]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -189,5 +168,5 @@ def test_independent_disks(name: str, pair: str, seed: int) -> None:
     there = {"cgroup": 1, "volume": 0, **first}
     *_, other, victim = simulate(disk, volumes, cgroups, [*others, here], seed)
     *_, beside, still, _ = simulate(disk, volumes, cgroups, [*others, here, there], seed)
-    assert rate(still) > 0.97 * rate(victim)
-    assert rate(beside) > KEPT * rate(other)
+    assert still["mean"] > 0.97 * victim["mean"]
+    assert beside["mean"] > KEPT * other["mean"]
