@@ -60,6 +60,17 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+@contextmanager
+def paused(process: subprocess.Popen | None) -> Iterator[None]:
+    """The process is stopped; it goes on afterwards, whatever happens."""
+    assert process
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
 def arrive(messages: list[dbus.lowlevel.Message], number: int) -> None:
     """Wait until a monitor has `number` messages."""
 

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import re
-import signal
 import stat
 import sys
 from functools import partial
@@ -17,7 +16,7 @@ import pytest
 from conftest import CONF, HERE, NOWHERE, POLICIES, process, sutroctl
 from dbus_next import Message
 from dbus_next._private.unmarshaller import Unmarshaller
-from fakemachine import STEP_S
+from fakemachine import STEP_S, paused
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
@@ -176,12 +175,8 @@ def test_without_a_daemon(machine, bus):
 def test_a_daemon_that_hangs(promised):
     """It is down before Prometheus gives up, and the counters go on."""
     assert ANSWERS_S <= SCRAPE_S / 2
-    with promised.lock:
-        promised.process.send_signal(signal.SIGSTOP)
-        try:
-            values = metrics()
-        finally:
-            promised.process.send_signal(signal.SIGCONT)
+    with promised.lock, paused(promised.process):
+        values = metrics()
     assert value(values, "sutro_up") == 0
     assert value(values, "sutro_down_info", reason="no-answer") == 1
     assert value(

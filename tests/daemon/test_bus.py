@@ -2,7 +2,6 @@
 """org.sutro1: every member, its errors, and who may call it."""
 
 import os
-import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -23,6 +22,7 @@ from fakemachine import (
     Sutrod,
     Systemd,
     arrive,
+    paused,
     wait_until,
 )
 from gi.repository import GLib
@@ -339,19 +339,16 @@ def test_time_for_a_password(
     sutrod.start()
     names = {"uid": NOBODY, "name": NAME, "path": PATH, "interface": INTERFACE}
     program = INTERACTIVE_CALLER.format(**names, interactive=interactive, patience_s=PATIENCE_S)
-    bus.polkit.process.send_signal(signal.SIGSTOP)
     with bus.monitored("CheckAuthorization") as calls, ThreadPoolExecutor(1) as pool:
         command = [sys.executable, "-c", program]
-        caller = pool.submit(subprocess.check_output, command, text=True, timeout=PATIENCE_S)
-        try:
+        with paused(bus.polkit.process):
+            caller = pool.submit(subprocess.check_output, command, text=True, timeout=PATIENCE_S)
             arrive(calls, 1)
             sutrod.elapse(limit_s - 1)
             assert not caller.done()
             if not in_time:
                 sutrod.elapse(2)
                 assert caller.result().strip() == "org.freedesktop.DBus.Error.AccessDenied"
-        finally:
-            bus.polkit.process.send_signal(signal.SIGCONT)
         if in_time:
             assert caller.result().strip() == "ok"
         assert calls[0].get_args_list()[3] == int(interactive)

@@ -2,13 +2,12 @@
 """Declared capacities: the promised part of them, and the admission of settings beyond them."""
 
 import os
-import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
+from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, paused, wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -160,15 +159,12 @@ def test_refuse_before_systemd_has_answered(
     configure(machine, VOLUME + "Admission=refuse\n")
     machine.write("/sys/fs/cgroup/system.slice/web.service/io.stat", "254:0 rbytes=1 wbytes=0\n")
     sutrod.start()
-    systemd.bus.systemd.process.send_signal(signal.SIGSTOP)
-    try:
+    with paused(systemd.bus.systemd.process):
         set_policy(sutrod, "db.service", "ReadBandwidthMin=/srv 300M")
         refused(sutrod, "web.service", "ReadBandwidthMin=any 101M")
         set_policy(sutrod, "web.service", "ReadBandwidthMin=any 100M")
         refused(sutrod, "later.service", "ReadBandwidthMin=/srv 1M")
         assert promised(sutrod) == (400 * M, 0)
-    finally:
-        systemd.bus.systemd.process.send_signal(signal.SIGCONT)
     sutrod.settle()
     assert promised(sutrod) == (400 * M, 0)
 

@@ -9,7 +9,7 @@ import dbus
 import dbus.lowlevel
 import pytest
 from dbus.mainloop.glib import DBusGMainLoop
-from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, arrive
+from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, arrive, paused
 
 REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
 # The bus allows a connection 128 calls that have no reply yet.
@@ -81,6 +81,15 @@ def test_weights_do_not_wait_for_calls(
     caller.close()
 
 
+def go_on_without_the_bus(bus: Bus, sutrod: Sutrod) -> None:
+    """The daemon, which was stopped, goes on while the bus is stopped."""
+    assert sutrod.process
+    with paused(bus.process):
+        sutrod.process.send_signal(signal.SIGCONT)
+        # A call that waits for the bus would not end, for its time limit is on the virtual clock.
+        sutrod.clock.settle()
+
+
 def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
     """The bus answers nothing while it is stopped, as while it has much to do for others."""
     sutrod.start()
@@ -91,13 +100,7 @@ def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
     other.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUnits"))
     # The bus answers in order: it has passed the call on.
     other.get_name_owner(NAME)
-    bus.process.send_signal(signal.SIGSTOP)
-    try:
-        sutrod.process.send_signal(signal.SIGCONT)
-        # A call that waits for the bus would not end, for its time limit is on the virtual clock.
-        sutrod.clock.settle()
-    finally:
-        bus.process.send_signal(signal.SIGCONT)
+    go_on_without_the_bus(bus, sutrod)
     # Its calls are run in their order when the bus has named the user.
     assert other.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
 
@@ -126,21 +129,14 @@ def test_setting_of_a_client_does_not_wait_for_the_bus(
     sutrod.start()
     client = known_client(bus, sutrod)
     assert sutrod.process
-    polkit = bus.polkit.process
     # The daemon has the answer of polkit before the bus is stopped, and handles it after that.
-    polkit.send_signal(signal.SIGSTOP)
-    send_weight(client)
-    client.get_name_owner(NAME)
-    sutrod.settle()
-    sutrod.process.send_signal(signal.SIGSTOP)
-    polkit.send_signal(signal.SIGCONT)
+    with paused(bus.polkit.process):
+        send_weight(client)
+        client.get_name_owner(NAME)
+        sutrod.settle()
+        sutrod.process.send_signal(signal.SIGSTOP)
     bus.ping("org.freedesktop.PolicyKit1")
-    bus.process.send_signal(signal.SIGSTOP)
-    try:
-        sutrod.process.send_signal(signal.SIGCONT)
-        sutrod.clock.settle()
-    finally:
-        bus.process.send_signal(signal.SIGCONT)
+    go_on_without_the_bus(bus, sutrod)
     sutrod.settle()
     assert [entry["value"] for entry in sutrod.call("GetPolicy", "a.service")] == ["700"]
     client.close()
@@ -169,14 +165,11 @@ def test_end_while_polkit_decides(bus: Bus, sutrod: Sutrod) -> None:
     """The daemon frees a call that waits for polkit; its sanitizer counts what is left."""
     sutrod.start()
     client = known_client(bus, sutrod)
-    bus.polkit.process.send_signal(signal.SIGSTOP)
-    try:
+    with paused(bus.polkit.process):
         send_weight(client)
         client.get_name_owner(NAME)
         sutrod.settle()
         sutrod.stop()
-    finally:
-        bus.polkit.process.send_signal(signal.SIGCONT)
     client.close()
 
 
@@ -460,11 +453,9 @@ def test_overflow(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     sutrod.start()
     for weight, least_s in ((700, 0), (800, 10)):
         sutrod.settle()
-        assert sutrod.process
-        sutrod.process.send_signal(signal.SIGSTOP)
-        write_often(machine, b, 12000)
-        systemd.change("a.service", weight)
-        sutrod.process.send_signal(signal.SIGCONT)
+        with paused(sutrod.process):
+            write_often(machine, b, 12000)
+            systemd.change("a.service", weight)
         took_s = sutrod.until(lambda w=weight: machine.weights(a) == [f"default {w}"], 42)
         assert took_s >= least_s
 
@@ -476,14 +467,12 @@ def test_overflow_of_a_delegated_cgroup(machine: Machine, systemd: Systemd, sutr
     machine.cgroup(box, 300)
     sutrod.start()
     sutrod.settle()
-    assert sutrod.process
-    sutrod.process.send_signal(signal.SIGSTOP)
-    write_often(machine, box, 6000)
-    # Made again while events are lost: another directory of the same name.
-    shutil.rmtree(machine.at(f"/sys/fs/cgroup{box}"))
-    machine.cgroup(box, 333)
-    systemd.change("a.service", 700)
-    sutrod.process.send_signal(signal.SIGCONT)
+    with paused(sutrod.process):
+        write_often(machine, box, 6000)
+        # Made again while events are lost: another directory of the same name.
+        shutil.rmtree(machine.at(f"/sys/fs/cgroup{box}"))
+        machine.cgroup(box, 333)
+        systemd.change("a.service", 700)
     sutrod.until(lambda: machine.weights(a) == ["default 700"], 0)
     sutrod.until(lambda: machine.weights(box) == ["default 333"], 3)
     machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 555\n")
