@@ -139,47 +139,44 @@ def image_recipe(series: str) -> Recipe:
 
 
 def applications_recipe() -> Recipe:
-    """The tree of a guest with applications, and no database before the guest makes one.
-
-    It is a tree of its own, so that the image of all other guests stays small.
-    """
-    base = image_recipe(KERNEL)
-    packages = (*base.packages, *_listed("applications"))
-    hook = _setting("postgresql-common/createcluster.conf", "create_main_cluster=false")
-    return Recipe(f"image-applications-{KERNEL}", packages, (*base.hooks, hook))
+    """The tree of a guest with applications, and no database before the guest makes one."""
+    return _guest_with(
+        "applications",
+        _setting("postgresql-common/createcluster.conf", "create_main_cluster=false"),
+    )
 
 
 def metrics_recipe() -> Recipe:
     """The tree of a guest with Prometheus, which a test starts."""
-    base = image_recipe(KERNEL)
-    packages = (*base.packages, *_listed("metrics"))
     hook = '--customize-hook=chroot "$1" systemctl disable prometheus.service'
-    return Recipe(f"image-metrics-{KERNEL}", packages, (*base.hooks, hook))
+    return _guest_with("metrics", hook)
 
 
 def slurm_recipe() -> Recipe:
-    """The tree of a guest with Slurm, a tree of its own for the same reason."""
-    base = image_recipe(KERNEL)
-    return Recipe(f"image-slurm-{KERNEL}", (*base.packages, *_listed("slurm")), base.hooks)
+    """The tree of a guest with Slurm."""
+    return _guest_with("slurm")
 
 
 def cockpit_recipe() -> Recipe:
-    """The tree of a guest with Cockpit and a browser, for the same reason."""
-    base = image_recipe(KERNEL)
-    return Recipe(f"image-cockpit-{KERNEL}", (*base.packages, *_listed("cockpit")), base.hooks)
+    """The tree of a guest with Cockpit and a browser."""
+    return _guest_with("cockpit")
 
 
 def nri_recipe() -> Recipe:
-    """The tree of a guest with a container runtime, for the same reason."""
-    base = image_recipe(KERNEL)
-    return Recipe(f"image-nri-{KERNEL}", (*base.packages, *_listed("nri")), base.hooks)
+    """The tree of a guest with a container runtime."""
+    return _guest_with("nri")
 
 
 def containers_recipe() -> Recipe:
-    """The tree of a guest with engines of containers and virtual machines, for the same reason."""
+    """The tree of a guest with engines of containers and virtual machines."""
+    return _guest_with("containers")
+
+
+def _guest_with(name: str, *hooks: str) -> Recipe:
+    """A guest with more packages has a tree of its own, so that the image of others stays small."""
     base = image_recipe(KERNEL)
-    packages = (*base.packages, *_listed("containers"))
-    return Recipe(f"image-containers-{KERNEL}", packages, base.hooks)
+    packages = (*base.packages, *_listed(name))
+    return Recipe(f"image-{name}-{KERNEL}", packages, (*base.hooks, *hooks))
 
 
 def distributions_recipe() -> Recipe:
