@@ -16,6 +16,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -230,21 +231,23 @@ def test_calls_that_fail(bus: Bus, tmp_path: Path) -> None:
     lives(bus, tmp_path, predecessor, calls)
 
 
+def begun(bus: Bus, folder: Path, function: str, weight: str, fault: int) -> Life:
+    """A daemon with a policy, of which this call of a function fails; 0: none does."""
+    life = Life(bus, folder / str(fault))
+    life.sutrod.start(SUTRO_FAULTS=f"{function} {fault} {life.log}")
+    life.sutrod.call("SetPolicy", A, [("Weight", weight)], "runtime")
+    life.sutrod.settle()
+    return life
+
+
 def test_policy_that_cannot_be_read_back(bus: Bus, tmp_path: Path) -> None:
     """SetPolicy fails and names the command. The last version stays in force until then."""
     file = f"/run/sutro/policy.control/{A}.policy"
 
-    def begin(fault: int) -> Life:
-        """A daemon with a policy, of which a call of openat(2) fails."""
-        life = Life(bus, tmp_path / str(fault))
-        life.sutrod.start(SUTRO_FAULTS=f"openat {fault} {life.log}")
-        life.sutrod.call("SetPolicy", A, [("Weight", "300")], "runtime")
-        life.sutrod.settle()
-        return life
-
     def values(life: Life) -> list[str]:
         return [str(p["value"]) for p in life.sutrod.call("GetPolicy", A)]
 
+    begin = partial(begun, bus, tmp_path, "openat", "300")
     whole = begin(0)
     whole.sutrod.call("SetPolicy", A, [("Weight", "400")], "runtime")
     whole.sutrod.end()
@@ -268,15 +271,7 @@ def test_policy_that_cannot_be_read_back(bus: Bus, tmp_path: Path) -> None:
 
 def test_calls_that_fail_to_systemd(bus: Bus, tmp_path: Path) -> None:
     """Settings of the unit stay, and the next periodic comparison requests them again."""
-
-    def begin(fault: int) -> Life:
-        """A daemon with a policy, of which a call of sendmsg(2) fails."""
-        life = Life(bus, tmp_path / str(fault))
-        life.sutrod.start(SUTRO_FAULTS=f"sendmsg {fault} {life.log}")
-        life.sutrod.call("SetPolicy", A, [("Weight", "/dev/sda 300")], "runtime")
-        life.sutrod.settle()
-        return life
-
+    begin = partial(begun, bus, tmp_path, "sendmsg", "/dev/sda 300")
     whole = begin(0)
     before = len(whole.log.read_text().splitlines())
     whole.systemd.change(A, 400)
