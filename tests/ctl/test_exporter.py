@@ -29,12 +29,15 @@ os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
 
 
-def start_exporter(**more):
-    """The program with a socket as systemd hands it over, and its address."""
+def start_exporter(*program, **more):
+    """The program with a socket as systemd hands it over, and its address.
+
+    `program`: words for Python, instead of the name of the program.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     port, fd = listening.getsockname()[1], listening.fileno()
     process = subprocess.Popen(
-        [sys.executable, "-c", AS_SYSTEMD, str(fd), POLICIES / "sutro-exporter"],
+        [sys.executable, "-c", AS_SYSTEMD, str(fd), *(program or (POLICIES / "sutro-exporter",))],
         env=environment() | more,
         pass_fds=[fd],
         stderr=subprocess.PIPE,

@@ -50,10 +50,13 @@ SCHEDULERS = (results.BASELINE, results.OURS)
 
 def bench(cache: Cache, options: argparse.Namespace) -> int:
     """Run a bench: one of those below. A mistake in a file is named before anything is built."""
-    has_place(options.json, getattr(options, "plot", None))
+    has_place(getattr(options, "json", None), getattr(options, "plot", None))
     name, options.commit = options.bench, ""
     if name not in FILES:
-        kinds = {"robustness": robustness, "blktests": blktests, "xfstests": xfstests, "ltp": ltp}
+        kinds = {
+            "robustness": robustness, "scrape": scrape,
+            "blktests": blktests, "xfstests": xfstests, "ltp": ltp,
+        }  # fmt: skip
         return kinds[name](cache, options)
     random = getattr(options, "random", None)
     if random is not None and (random < 1 or options.scenarios):
@@ -254,6 +257,15 @@ def robustness(cache: Cache, options: argparse.Namespace) -> int:
         show.goals(found)
         rows += [replace(row, scenario=f"stress-{seed}") for row in found]
     return _summed_up(cache, [row.as_object() for row in rows], options)
+
+
+def scrape(cache: Cache, options: argparse.Namespace) -> int:
+    """Measure the CPU time of scrapes on a fake machine in the build root."""
+    work = cache.run_dir / "scrape"
+    products.copied(SOURCE, products.source_files(SOURCE), work / "sutro")
+    products.as_builder(build_root(cache), "scrape", work, cache.run_dir / "scrape.log")
+    print((work / "scrape.txt").read_text())
+    return 0
 
 
 def blktests(cache: Cache, options: argparse.Namespace) -> int:
