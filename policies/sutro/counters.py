@@ -17,7 +17,6 @@ or belongs to a control character, and cgroups of equal shown names count as one
 import os
 import re
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -37,6 +36,8 @@ PIECE_BYTES = 1 << 14
 # Counters that are exported.
 KEYS = ("time_ns", "rbytes", "wbytes", "rios", "wios", "wait_ns", "busy_ns")
 TIME = re.compile(r" time_ns=([0-9]+)")
+# All of them, as the elevator writes them in this order.
+COUNTED = re.compile("".join(rf".*?\b{key}=([0-9]+)" for key in KEYS)).match
 
 # Control characters, bytes that are not UTF-8, and characters that D-Bus does not transport.
 NOT_SHOWN = re.compile(
@@ -49,8 +50,7 @@ NOT_SHOWN = re.compile(
 Latencies = dict[tuple[str, str], list[int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(NamedTuple):
     """The use of a leaf by a cgroup.
 
     `values` has the counters of KEYS by name, with times in ns; `reads` are counts up to each bound
@@ -70,7 +70,7 @@ class Use:
 
 
 class File(NamedTuple):
-    """The lines of io.sutro.stat of a cgroup, by the elevator, or of io.stat; `used` as in Use.
+    """The lines of io.sutro.stat of a cgroup, by the elevator, or of io.stat.
 
     `folder` is that of the cgroup, and `cgroup` its shown name.
     """
@@ -78,8 +78,14 @@ class File(NamedTuple):
     folder: str
     cgroup: str
     text: str
-    used: int
     by_elevator: bool
+
+    @property
+    def used(self) -> int:
+        """As in Use, of all leaves."""
+        if self.by_elevator:
+            return sum(map(int, TIME.findall(self.text)))
+        return sum(_used(_numbers(line.partition(" ")[2])) for line in self.text.splitlines())
 
 
 def shown(cgroup: str) -> str:
@@ -146,17 +152,10 @@ def _text_or_none(path: str) -> str | None:
 
 def _numbers(text: str) -> dict[str, int]:
     """The numbers in words like `rbytes=4096`, of those in KEYS."""
-    words = text.replace("=", " ").split()
-    if len(words) % 2 == 0 and text.count("=") == len(words) // 2:
-        found = dict(zip(words[::2], words[1::2], strict=True))
-    else:  # not all words have a value
-        found = dict(word.partition("=")[::2] for word in text.split())
+    if counted := COUNTED(text):
+        return dict(zip(KEYS, map(int, counted.groups()), strict=True))
+    found = dict(word.partition("=")[::2] for word in text.split())
     return {key: int(found[key]) for key in KEYS if key in found and found[key].isdecimal()}
-
-
-def _time_ns(text: str) -> int:
-    """The sum of the device time in all lines; 0 if they have none."""
-    return sum(map(int, TIME.findall(text)))
 
 
 def _used(values: dict[str, int]) -> int:
@@ -175,7 +174,7 @@ def _latencies(text: str) -> list[int] | None:
         counts = list(map(int, numbers[:COUNTS]))
     except ValueError:
         counts = [int(number) for number in numbers if number.isdecimal()][:COUNTS]
-    return counts + [0] * (COUNTS - len(counts))
+    return counts if len(counts) == COUNTS else counts + [0] * (COUNTS - len(counts))
 
 
 def _reads(text: str) -> list[int] | None:
@@ -239,7 +238,7 @@ def files() -> list[File]:
     # A container may have no cgroup files.
     folders = list(_cgroups(top)) if os.path.isdir(top) else []
     found = [
-        File(folder, shown(folder.removeprefix(top)) or "/", text, _time_ns(text), True)
+        File(folder, shown(folder.removeprefix(top)) or "/", text, True)
         for folder, text in _texts(folders, "io.sutro.stat").items()
         if text
     ]
@@ -275,9 +274,8 @@ def _files_of_kernel(top: str, folders: list[str], counted: list[File]) -> list[
     for folder, text in texts.items():
         kept = [line for line in others(text) if line.partition(" ")[0] not in known]
         if folder not in above and kept:
-            used = sum(_used(_numbers(line.partition(" ")[2])) for line in kept)
             cgroup = shown(folder.removeprefix(top))
-            found.append(File(folder, cgroup, "\n".join(kept), used, False))
+            found.append(File(folder, cgroup, "\n".join(kept), False))
     return found
 
 
@@ -300,7 +298,7 @@ def _sum(one: Use, other: Use) -> Use:
     reads = one.reads or other.reads
     if one.reads and other.reads:
         reads = [sum(counts) for counts in zip(one.reads, other.reads, strict=True)]
-    return replace(one, values=values, reads=reads)
+    return one._replace(values=values, reads=reads)
 
 
 def _uses(found: Iterable[File]) -> Iterator[Use]:

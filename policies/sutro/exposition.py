@@ -3,15 +3,17 @@
 
 The library takes 12 us for a line, most of it for labels that are the same in each reading. So it
 writes the head of each family, and each set of labels once, which is kept while readings have it.
-A line is a concatenation then:
+The lines of a family are one format then, which is kept while they have the same labels:
 
-    sutro_cgroup_reads_total{ + cgroup="/a",leaf="/dev/sda",unit="a.service" + } + 120
+    sutro_cgroup_reads_total{cgroup="/a",leaf="/dev/sda",unit="a.service"} %a
+    sutro_cgroup_reads_total{cgroup="/b",leaf="/dev/sda",unit="b.service"} %a
 
-The lines of a histogram are one format string, which is kept, too. The counters of cgroups and the
-values of promises, which are most of the lines, do not become samples of the library before.
+To fill it takes 0.05 us for each number. The counters of cgroups and the values of promises, which
+are most of the lines, do not become samples of the library before.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
@@ -28,18 +30,15 @@ from .metrics import (
     bounds,
     cgroup_families,
     promise_families,
+    promise_places,
+    promise_states,
     promise_values,
 )
 
 Encode = Callable[..., bytes]
-Labels = tuple[tuple[str, str], ...]
-END = "# EOF\n"  # of OpenMetrics
-
-
-def _place(use: counters.Use) -> Labels:
-    """The labels of a use."""
-    where = (use.cgroup, counters.unit_of(use.cgroup), use.leaf)
-    return tuple(zip(CGROUP_LABELS, where, strict=True))
+Words = tuple[str, ...]
+END = b"# EOF\n"  # of OpenMetrics
+LINE = ("} %a\n",)
 
 
 class _Families:
@@ -58,114 +57,111 @@ class Text:
 
     def __init__(self, encode: Encode) -> None:
         self._encode = encode
-        self._end = END if encode(_Families([])).decode().endswith(END) else ""
-        self._heads: dict[str, str] = {}
-        self._labels: dict[Labels, str] = {}
-        self._before: dict[Labels, str] = {}
-        self._histograms: dict[str, str] = {}  # by the text of the labels
+        self._end = END if encode(_Families([])).endswith(END) else b""
+        self._heads: dict[str, bytes] = {}
+        # Texts of labels without the last brace: by their names, then by their values.
+        self._texts: dict[Words, dict[Words, str]] = {}
+        self._before: dict[Words, dict[Words, str]] = {}
+        # Of the lines of a family: the texts of their labels, and the format.
+        self._formats: dict[str, tuple[Words, bytes]] = {}
 
     def of(self, scrape: Scrape) -> bytes:
         """The text of a reading; labels that it does not have are forgotten."""
-        self._before, self._labels = self._labels, {}
+        self._before, self._texts = self._texts, {}
         parts = [*self._cgroups(scrape.state.uses), *self._others(scrape.others())]
-        parts += self._promises(scrape.state)
-        return "".join([*parts, self._end]).encode()
+        return b"".join([*parts, *self._promises(scrape.state), self._end])
 
-    def _library(self, families: Iterable[Metric]) -> str:
+    def _library(self, families: Iterable[Metric]) -> bytes:
         """The text of families by the library, without the end."""
-        return self._encode(_Families(families)).decode().removesuffix(END)
+        return self._encode(_Families(families)).removesuffix(END)
 
-    def _learn(self, wanted: Iterable[Labels]) -> None:
-        """Keep the text of all these sets of labels, which have the same names."""
+    def _labels(self, names: Words, wanted: Sequence[Words]) -> list[str]:
+        """The text of each set of labels, without its last brace; "" without labels."""
+        if not names:
+            return [""] * len(wanted)
+        before, texts = self._before.get(names, {}), self._texts.setdefault(names, {})
         new = []
-        for labels in dict.fromkeys(wanted):
-            if known := self._labels.get(labels) or self._before.get(labels):
-                self._labels[labels] = known
-            elif labels:
-                new.append(labels)
-            else:
-                self._labels[labels] = ""
-        if not new:
-            return
-        family = GaugeMetricFamily("x", "", labels=[name for name, _ in new[0]])
-        for labels in new:
-            family.add_metric([value for _, value in labels], 1)
-        # Line breaks in a value are escaped, but not all that splitlines() would split at.
-        lines = (line for line in self._library([family]).split("\n") if line.startswith("x{"))
-        for labels, line in zip(new, lines, strict=True):
-            self._labels[labels] = line[1 : line.rindex("}") + 1]
+        for values in dict.fromkeys(wanted):
+            if known := before.get(values):
+                texts[values] = known
+            elif values not in texts:
+                new.append(values)
+        if new:
+            family = GaugeMetricFamily("x", "", labels=names)
+            for values in new:
+                family.add_metric(values, 1)
+            # Line breaks in a value are escaped, but not all that splitlines() would split at.
+            lines = self._library([family]).decode().split("\n")
+            found = [line[1 : line.rindex("}")] for line in lines if line.startswith("x{")]
+            texts.update(zip(new, found, strict=True))
+        return [texts[values] for values in wanted]
 
-    def _family(self, family: Metric, lines: list[str]) -> Iterator[str]:
+    def _family(self, family: Metric, lines: bytes) -> Iterator[bytes]:
         """The head of a family and its lines; nothing without lines."""
         if lines:
             if family.name not in self._heads:
                 empty = Metric(family.name, family.documentation, family.type)
                 self._heads[family.name] = self._library([empty])
             yield self._heads[family.name]
-            yield from lines
+            yield lines
 
-    def _others(self, families: Iterable[Metric]) -> Iterator[str]:
-        """Any families."""
+    def _lines(self, name: str, rows: Iterable[tuple[str, float]]) -> bytes:
+        """A line for each row, of the text of labels and a number."""
+        labels, numbers = zip(*rows, strict=True) if rows else ((), ())
+        return self._format(name, labels, LINE) % numbers
+
+    def _format(self, name: str, labels: Words, ends: Sequence[str]) -> bytes:
+        """A format with a line for each end of each set of labels."""
+        kept = self._formats.get(name)
+        if kept is None or kept[0] != labels:
+            starts = [f"{name}{one}".replace("%", "%%") for one in labels]
+            text = "".join([start + end for start in starts for end in ends])
+            kept = self._formats[name] = (labels, text.encode())
+        return kept[1]
+
+    def _others(self, families: Iterable[Metric]) -> Iterator[bytes]:
+        """Any families, whose samples have labels of the same names."""
         for family in families:
-            placed = [(tuple(sample.labels.items()), sample) for sample in family.samples]
-            self._learn(labels for labels, _ in placed)
+            names = next((tuple(sample.labels) for sample in family.samples), ())
+            wanted = [tuple(sample.labels.values()) for sample in family.samples]
             lines = [
-                f"{sample.name}{self._labels[labels]} {floatToGoString(sample.value)}\n"
-                for labels, sample in placed
+                f"{sample.name}{labels and labels + '}'} {floatToGoString(sample.value)}\n"
+                for labels, sample in zip(self._labels(names, wanted), family.samples, strict=True)
             ]
-            yield from self._family(family, lines)
+            yield from self._family(family, "".join(lines).encode())
 
-    def _cgroups(self, uses: list[counters.Use]) -> Iterator[str]:
+    def _cgroups(self, uses: list[counters.Use]) -> Iterator[bytes]:
         """The families of cgroups."""
-        places = [_place(use) for use in uses]
-        self._learn(places)
-        labelled = [(self._labels[place], use) for place, use in zip(places, uses, strict=True)]
+        units = {name: counters.unit_of(name) for name in {use.cgroup for use in uses}}
+        places = [(use.cgroup, units[use.cgroup], use.leaf) for use in uses]
+        found = list(zip(self._labels(CGROUP_LABELS, places), uses, strict=True))
         families = cgroup_families()
         for key, (short, _, factor) in COUNTERS.items():
-            name = f"{CGROUPS}{short}_total"
-            lines = [
-                f"{name}{labels} {use.values[key] * factor!r}\n"
-                for labels, use in labelled
-                if key in use.values
-            ]
-            yield from self._family(families[key], lines)
-        yield from self._family(families["reads"], self._buckets(families["reads"].name, labelled))
-        name = families["weight"].name
-        lines = [
-            f"{name}{labels} {use.weight}\n" for labels, use in labelled if use.weight is not None
-        ]
-        yield from self._family(families["weight"], lines)
+            rows = [(one, use.values[key] * factor) for one, use in found if key in use.values]
+            yield from self._family(families[key], self._lines(f"{CGROUPS}{short}_total", rows))
+        reads = families["reads"]
+        yield from self._family(reads, self._buckets(f"{reads.name}_bucket", found))
+        weight = families["weight"]
+        rows = [(one, use.weight) for one, use in found if use.weight is not None]
+        yield from self._family(weight, self._lines(weight.name, rows))
 
-    def _buckets(self, name: str, labelled: list[tuple[str, counters.Use]]) -> list[str]:
+    def _buckets(self, name: str, found: list[tuple[str, counters.Use]]) -> bytes:
         """The lines of histograms, all buckets of a use together."""
-        ends = [f',le="{le}"}} %d\n' for le in bounds()]
-        formats: dict[str, str] = {}
-        found = []
-        for labels, use in labelled:
-            if use.reads:
-                line = self._histograms.get(labels)
-                if line is None:
-                    start = f"{name}_bucket{labels[:-1]}".replace("%", "%%")
-                    line = "".join(start + end for end in ends)
-                formats[labels] = line
-                found.append(line % tuple(use.reads))
-        self._histograms = formats
-        return found
+        ends = [f',le="{le}"}} %a\n' for le in bounds()]
+        labels = tuple(one for one, use in found if use.reads)
+        numbers = tuple(chain.from_iterable(use.reads for _, use in found if use.reads))
+        return self._format(name, labels, ends) % numbers
 
-    def _promises(self, state: State) -> Iterator[str]:
+    def _promises(self, state: State) -> Iterator[bytes]:
         """The families of promises."""
-        rows = list(promise_values(state))
-        places = [tuple(zip(PROMISE_LABELS, where, strict=True)) for where, _, _ in rows]
-        words = {word: (("state", word),) for _, word, _ in rows}
-        self._learn(places)
-        self._learn(words.values())
-        ends = {word: "," + self._labels[place][1:] for word, place in words.items()}
+        labels = self._labels(PROMISE_LABELS, promise_places(state))
         families = promise_families()
-        lines: dict[str, list[str]] = {name: [] for name in families}
-        for place, (_, word, found) in zip(places, rows, strict=True):
-            labels = self._labels[place]
-            for name, number in found.items():
-                lines[name].append(f"{name}{labels} {number!r}\n")
-            lines[PROMISE_STATE].append(f"{PROMISE_STATE}{labels[:-1]}{ends[word]} 1\n")
+        rows: dict[str, list[tuple[str, float]]] = {name: [] for name in families}
+        for name, found in promise_values(state.promises, labels):
+            rows[name] += found
+        states = list(promise_states(state.promises, labels))
+        words = list(dict.fromkeys(word for _, word in states))
+        ends = dict(zip(words, self._labels(("state",), [(word,) for word in words]), strict=True))
+        rows[PROMISE_STATE] = [(f"{one},{ends[word][1:]}", 1) for one, word in states]
         for name, family in families.items():
-            yield from self._family(family, lines[name])
+            yield from self._family(family, self._lines(name, rows[name]))

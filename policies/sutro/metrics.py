@@ -28,6 +28,7 @@ from .topology import Topology, label
 
 Dict = dict[str, Any]
 Counted = TypeVar("Counted", counters.File, counters.Use)
+Place = TypeVar("Place")
 
 # Cgroups with a series each, beyond which those that used the least are left out.
 CGROUPS_MOST = 200
@@ -126,10 +127,13 @@ def chosen(
     Cgroups with a promise come first, then those that have used the most: the sum of ns of device
     time, and of bytes on leaves with another scheduler than sutro.
     """
+    names = {one.cgroup for one in found}
+    if most is None or len(names) <= most:
+        return list(found), 0
     promised = {promise["cgroup"] for promise in promises}
-    used: dict[str, int] = {}
+    used = dict.fromkeys(names, 0)
     for one in found:
-        used[one.cgroup] = used.get(one.cgroup, 0) + one.used
+        used[one.cgroup] += one.used
     ranked = sorted(used, key=lambda name: (name not in promised, -used[name], name))
     kept = set(ranked[:most])
     return [one for one in found if one.cgroup in kept], len(ranked) - len(kept)
@@ -248,40 +252,66 @@ def promise_families() -> dict[str, GaugeMetricFamily]:
     return families | {PROMISE_STATE: GaugeMetricFamily(PROMISE_STATE, text, labels=labels)}
 
 
-def promise_values(state: State) -> Iterator[tuple[list[str], str, dict[str, float]]]:
-    """Of each promise: the labels, its state, and the values by the name of the family."""
+def promise_places(state: State) -> list[tuple[str, ...]]:
+    """Of each promise the values of PROMISE_LABELS."""
     topology = Topology(state.devices)
-    labels: dict[str, str] = {}
-    for promise in state.promises:
-        key, name = promise["key"], promise["device"]
+    nodes = {promise["device"] for promise in state.promises}
+    devices = {node: topology.find(node) for node in nodes}
+    names = {node: label(device) if device else node for node, device in devices.items()}
+    return [
+        (one["cgroup"], one["unit"], one["key"], one["path"], names[one["device"]])
+        for one in state.promises
+    ]
+
+
+def promise_values(
+    promises: Iterable[Dict], places: Iterable[Place]
+) -> Iterator[tuple[str, list[tuple[Place, float]]]]:
+    """Names of families, each with values of promises that have one key and a value there.
+
+    `places` has of each promise what stands for its labels. A name may come more than once.
+    """
+    by_key: dict[str, list[tuple[Place, Dict]]] = {}
+    for promise, place in zip(promises, places, strict=True):
+        by_key.setdefault(promise["key"], []).append((place, promise))
+    for key, found in by_key.items():
         kind = values.KINDS.get(key)
         if kind not in PROMISES:
             continue  # a key of a later daemon
-        if name not in labels:
-            device = topology.find(name)
-            labels[name] = label(device) if device else name
-        where = [promise["cgroup"], promise["unit"], key, promise["path"], labels[name]]
         suffix, _, factor = PROMISES[kind]
-        target, got = promise["value"], promise["got"]
-        found: dict[str, float] = {"sutro_promise_broken": int(fails(promise))}
+        states = {one["state"]: one for _, one in found}
+        broken = {state: int(fails(one)) for state, one in states.items()}
+        yield "sutro_promise_broken", [(place, broken[one["state"]]) for place, one in found]
         # Of a floor in percent the rate may be unknown.
-        if target:
-            found[f"sutro_promise_target_{suffix}"] = target * factor
+        stated = [(place, one["value"] * factor) for place, one in found if one["value"]]
+        yield f"sutro_promise_target_{suffix}", stated
         if key not in values.CEILINGS:
-            found[f"sutro_promise_received_{suffix}"] = got * factor
+            got = [(place, one["got"] * factor) for place, one in found]
+            yield f"sutro_promise_received_{suffix}", got
         if key in values.FLOORS:
-            found["sutro_promise_granted_ratio"] = promise["granted"]
-            if entitled := (target or 0) * promise["granted"]:
-                found["sutro_promise_received_ratio"] = got / entitled
-        yield where, promise["state"], found
+            granted = [(place, one["granted"]) for place, one in found]
+            yield "sutro_promise_granted_ratio", granted
+            entitled = [(place, (one["value"] or 0) * one["granted"], one) for place, one in found]
+            received = [(place, one["got"] / most) for place, most, one in entitled if most]
+            yield "sutro_promise_received_ratio", received
+
+
+def promise_states(
+    promises: Iterable[Dict], places: Iterable[Place]
+) -> Iterator[tuple[Place, str]]:
+    """The state of each promise; `places` as in promise_values()."""
+    for promise, place in zip(promises, places, strict=True):
+        if values.KINDS.get(promise["key"]) in PROMISES:
+            yield place, promise["state"]
 
 
 def _promises(state: State) -> Iterator[Metric]:
     """Target, received rate or latency, granted part, and state of each promise."""
-    families = promise_families()
-    for where, word, found in promise_values(state):
-        for name, number in found.items():
+    families, places = promise_families(), promise_places(state)
+    for name, found in promise_values(state.promises, places):
+        for where, number in found:
             families[name].add_metric(where, number)
+    for where, word in promise_states(state.promises, places):
         families[PROMISE_STATE].add_metric([*where, word], 1)
     yield from families.values()
 
