@@ -232,11 +232,12 @@ def _texts(folders: Iterable[str], file: str) -> dict[str, str]:
     return {folder: text for folder, text in texts.items() if text is not None}
 
 
-def files() -> list[File]:
-    """The files of all cgroups, of which only the use is known yet."""
+def files(folders: list[str] | None = None) -> list[File]:
+    """The files of the cgroups with these folders (None: of all cgroups)."""
     top = str(ROOT / "sys/fs/cgroup")
-    # A container may have no cgroup files.
-    folders = list(_cgroups(top)) if os.path.isdir(top) else []
+    if folders is None:
+        # A container may have no cgroup files.
+        folders = list(_cgroups(top)) if os.path.isdir(top) else []
     found = [
         File(folder, shown(folder.removeprefix(top)) or "/", text, True)
         for folder, text in _texts(folders, "io.sutro.stat").items()

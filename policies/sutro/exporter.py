@@ -23,7 +23,7 @@ from prometheus_client.exposition import choose_encoder
 from . import __version__
 from .errors import SutroError
 from .exposition import Text
-from .metrics import CGROUPS_MOST, Scrape, state
+from .metrics import CGROUPS_MOST, Ranking, Scrape, state
 
 LISTEN = "127.0.0.1:9788"
 IDLE_S = 900.0
@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, "the metrics are at /metrics")
             return
         encode, content_type = choose_encoder(self.headers.get("Accept", ""))
-        now = asyncio.run(state(self.server.most))
+        now = asyncio.run(state(self.server.ranking))
         self.server.log_failure(now.failure)
         text = self.server.texts.setdefault(content_type, Text(encode))
         body = text.of(Scrape(now))
@@ -80,7 +80,7 @@ class Server(TCPServer):
         # Not that of TCPServer, which makes a socket: the service may not.
         BaseServer.__init__(self, listening.getsockname(), Handler)
         self.socket = listening
-        self.most, self.timeout, self.idle = most, idle_s, False
+        self.ranking, self.timeout, self.idle = Ranking(most), idle_s, False
         self._failure = ""
         self.texts: dict[str, Text] = {}  # by content type
 

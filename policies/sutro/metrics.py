@@ -7,6 +7,7 @@ reads the files of the elevator. Names and labels are in sutro-exporter(1).
 """
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -32,6 +33,8 @@ Place = TypeVar("Place")
 
 # Cgroups with a series each, beyond which those that used the least are left out.
 CGROUPS_MOST = 200
+# The longest time between two rankings of all cgroups.
+RANKED_S = 60.0
 WITH_WEIGHTS = ("sutro", "bfq")
 # Prometheus ends a scrape after 10 s. A call of the daemon that reads takes milliseconds.
 ANSWERS_S = 5.0
@@ -102,8 +105,8 @@ async def _answers(client: Client) -> Dict:
     return dict(zip(calls, await asyncio.gather(*calls.values()), strict=True))
 
 
-async def state(most: int | None) -> State:
-    """The present state, with `most` cgroups (None: all).
+async def state(ranking: "Ranking") -> State:
+    """The present state, with the cgroups of a ranking.
 
     If the daemon does not answer within ANSWERS_S, it has the failure instead.
     """
@@ -115,7 +118,7 @@ async def state(most: int | None) -> State:
         answers = {"failure": NoAnswer(text, "see: systemctl status sutrod")}
     except SutroError as error:
         answers = {"failure": error}
-    kept, omitted = chosen(counters.files(), answers.get("promises", ()), most)
+    kept, omitted = ranking.files(answers.get("promises", ()))
     return State(list(counters.uses(kept)), omitted, iocost=counters.with_iocost(), **answers)
 
 
@@ -137,6 +140,30 @@ def chosen(
     ranked = sorted(used, key=lambda name: (name not in promised, -used[name], name))
     kept = set(ranked[:most])
     return [one for one in found if one.cgroup in kept], len(ranked) - len(kept)
+
+
+class Ranking:
+    """Chooses at most `most` cgroups (None: all) for one reading after the other.
+
+    To rank cgroups, the files of all are read: once in RANKED_S, and when others than before have
+    a promise. In between only the files of those that were chosen are read.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self._most = most
+        self._folders: list[str] = []
+        self._omitted, self._until_s = 0, 0.0
+        self._promised: set[str] = set()
+
+    def files(self, promises: Sequence[Dict]) -> tuple[list[counters.File], int]:
+        """The files of the chosen cgroups, and how many cgroups are left out."""
+        promised = {promise["cgroup"] for promise in promises}
+        if self._omitted and promised == self._promised and time.monotonic() < self._until_s:
+            return counters.files(self._folders), self._omitted
+        kept, self._omitted = chosen(counters.files(), promises, self._most)
+        self._folders = list(dict.fromkeys(file.folder for file in kept))
+        self._promised, self._until_s = promised, time.monotonic() + RANKED_S
+        return kept, self._omitted
 
 
 # The families.

@@ -27,9 +27,9 @@ async def metrics(_client: Client | None, args: argparse.Namespace) -> Answer:
             "metrics need prometheus_client, which is not installed",
             "install it: apt install python3-prometheus-client",
         ) from None
-    from .metrics import CGROUPS_MOST, Scrape, state
+    from .metrics import CGROUPS_MOST, Ranking, Scrape, state
 
-    scrape = Scrape(await state(None if args.all else CGROUPS_MOST))
+    scrape = Scrape(await state(Ranking(None if args.all else CGROUPS_MOST)))
     if wants_json(args):
         samples = (sample for family in scrape.collect() for sample in family.samples)
         return Answer(

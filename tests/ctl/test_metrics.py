@@ -8,8 +8,10 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
 import sys
+import time
 from functools import partial
 
 import pytest
@@ -27,7 +29,17 @@ from samples import samples, value
 from sutro import connection, counters
 from sutro.counters import Use, unit_of
 from sutro.exposition import Text
-from sutro.metrics import ANSWERS_S, CGROUPS_MOST, COUNTERS, PROMISE_LABELS, Scrape, State, chosen
+from sutro.metrics import (
+    ANSWERS_S,
+    CGROUPS_MOST,
+    COUNTERS,
+    PROMISE_LABELS,
+    RANKED_S,
+    Ranking,
+    Scrape,
+    State,
+    chosen,
+)
 
 DIST = HERE.parent.parent / "dist"
 RULES, DASHBOARD = DIST / "sutro-rules.yml", DIST / "sutro-dashboard.json"
@@ -445,6 +457,37 @@ def test_cgroups_beyond_the_bound(machine, bus):
     kept, omitted = chosen(counters.files(), [promise("/a0.service", "a0.service", "/srv")], 10)
     assert "/a0.service" in {file.cgroup for file in kept}
     assert (len(kept), omitted) == (10, CGROUPS_MOST + 40)
+
+
+def test_ranking_is_kept_for_a_minute(machine, monkeypatch):
+    """Other cgroups are chosen after that time, or at once when another one has a promise."""
+
+    def use(number, time_ns):
+        line = f"259:0 time_ns={time_ns} rlat=\n"
+        machine.write(f"/sys/fs/cgroup/a{number}.service/io.sutro.stat", line)
+
+    def read(*promised):
+        promises = [promise(f"/a{number}.service", "", "/srv") for number in promised]
+        files, omitted = ranking.files(promises)
+        assert omitted == 2
+        return sorted(file.cgroup for file in files)
+
+    for number in range(5):
+        machine.cgroup(f"/a{number}.service")
+        use(number, number + 1)
+    ranking, now_s = Ranking(3), time.monotonic()
+    assert read() == ["/a2.service", "/a3.service", "/a4.service"]
+    use(0, 99)
+    use(4, 100)
+    assert read() == ["/a2.service", "/a3.service", "/a4.service"]
+    assert "time_ns=100 " in "".join(file.text for file in ranking.files([])[0])
+    assert read(1) == ["/a0.service", "/a1.service", "/a4.service"]
+    use(2, 1000)
+    assert read(1) == ["/a0.service", "/a1.service", "/a4.service"]
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 2 * RANKED_S)
+    assert read(1) == ["/a1.service", "/a2.service", "/a4.service"]
+    shutil.rmtree(machine.at("/sys/fs/cgroup/a4.service"))
+    assert read(1) == ["/a1.service", "/a2.service"]
 
 
 @pytest.mark.parametrize(

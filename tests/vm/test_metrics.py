@@ -49,12 +49,12 @@ POLICY = Path("/etc/sutro/policy.d/rig-crowd.policy")
 # Scrapes without Python's start; prints the daemon's CPU time for each in seconds.
 SCRAPES = """
 import asyncio, sys, time
-from sutro.metrics import state
+from sutro.metrics import Ranking, state
 
 clock = (~int(sys.argv[1]) << 3) | 2  # clock_getcpuclockid(3)
 for _ in range(10):
     began_s = time.clock_gettime(clock)
-    found = asyncio.run(state(None))
+    found = asyncio.run(state(Ranking(None)))
     print(time.clock_gettime(clock) - began_s)
     assert found.failure is None and len(found.promises) == 100, found
 """
