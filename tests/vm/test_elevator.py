@@ -161,6 +161,9 @@ def test_bad_values(group: Group, sutro_disk: ModelDisk, file: str, form: str) -
     group.write(file, f"{sutro_disk.devno} {KEPT[file][1]}")
     before = group.read(file)
     for _, text, errors in (one for one in REFUSED if one[0] == file):
+        # That of io.weight: test_weight_formats.
+        if (file, form.format(text, devno="").strip()) == (WEIGHT, "default"):
+            continue
         with pytest.raises(OSError) as refused:
             group.write(file, form.format(text, devno=sutro_disk.devno))
         assert (refused.value.errno in errors, group.read(file)) == (True, before), text
