@@ -53,6 +53,12 @@ struct sutro_core;
 /* A request that smaller ones precede in gaps for longer than this needs a shared window. */
 #define SUTRO_GAP_PATIENCE_NS (1000 * 1000 * 1000ULL)
 
+/*
+ * A rotational device is kept for this long for a group that thinks, unless others can use that
+ * time; others for longer (sutro-gap.c), as the floors of others pay less for it without seeks.
+ */
+#define SUTRO_PROTECT_HOLD_SEEKS_US 32000ULL
+
 /* Other groups leave room for a protected group for this long after its expected return. */
 #define SUTRO_PROTECT_EXPECTED_NS (250 * 1000 * 1000ULL)
 
@@ -146,6 +152,7 @@ struct sutro_phase_sum {
  * @used_nr:	how many
  * @withheld_ns: length of all reserved windows without requests of other groups
  * @share:	the share of the protected groups, of SUTRO_PROTECT_WHOLE
+ * @room_ns:	if @sporadic, how much longer one of their requests may take; else 0
  * @reserved:	only requests of protected groups are sent
  * @clear:	a reserved window, and no request of another group is at the device
  * @changed:	a setting or the set of protected groups has changed; a group that only keeps
@@ -155,8 +162,8 @@ struct sutro_phase_sum {
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
  *		in shared windows
- * @sporadic:	they are latency-sensitive, have requests for a small part of the time, and some of
- *		them may be back at any time
+ * @sporadic:	they have requests for a small part of the time, and some of them may be back at
+ *		any time
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @by_target:	a group is protected for its latency target
  * @rivals:	groups are protected for different targets
@@ -224,6 +231,7 @@ struct sutro_protect {
 	u32 used_nr;
 	u64 withheld_ns;
 	u64 share;
+	u64 room_ns;
 	bool reserved;
 	bool clear;
 	bool changed;
@@ -343,6 +351,7 @@ struct sutro_group_protect {
 	bool needed;
 	bool marked;
 	bool awaited;
+	bool pauses;
 	u8 far_nr;
 	u16 depth;
 	u32 epoch;

@@ -117,7 +117,8 @@ enum sutro_idle_end {
  *		time is shared
  * @expected:	a group that has left and will probably be back soon; it may be gone,
  *		and is only compared
- * @expected_protected: it was protected
+ * @expected_protected: it was protected, or is a favoured one that pauses
+ * @expected_room_ns: on a rotational device, for how long requests of others may take then
  * @expected_until_ns: until when
  * @shallow_until_ns: until when little waits at the device, also of a group alone
  * @limit_ns:	device time that groups without a latency target may have in flight
@@ -168,6 +169,7 @@ struct sutro_core {
 	bool beside;
 	const struct sutro_group *expected;
 	bool expected_protected;
+	u64 expected_room_ns;
 	u64 expected_until_ns;
 	u64 shallow_until_ns;
 	u64 limit_ns;
@@ -307,9 +309,19 @@ static inline u32 sutro_at_work(const struct sutro_core *core)
 	return core->in_flight - (core->flush_data ? core->commits : 0);
 }
 
+/* Would one more request like those at work cost a group that is away more than is allowed? */
+static inline bool sutro_room_is_full(const struct sutro_core *core)
+{
+	u32 nr = sutro_at_work(core);
+
+	return nr && core->in_flight_ns + div_u64(core->in_flight_ns, nr) >
+			     core->expected_room_ns;
+}
+
 /*
  * Do others leave room for a group that will soon be back?  Beside one that was protected, a
- * single request that keeps the device busy is enough, as any one does on a rotational device.
+ * single request that keeps the device busy is enough.  Any one does on a rotational device, where
+ * more may be sent if they take little of the time for which the group is away (sutro-leave.c).
  */
 static inline bool sutro_leaves_room(const struct sutro_core *core,
 				     const struct sutro_group *group,
@@ -320,7 +332,7 @@ static inline bool sutro_leaves_room(const struct sutro_core *core,
 	bool busy = busy_ns && core->in_flight_ns >= busy_ns;
 
 	if (core->tunables.rotational)
-		busy = core->expected_protected;
+		busy = core->expected_protected && sutro_room_is_full(core);
 	return busy && sutro_at_work(core) >= enough &&
 	       sutro_expects_other(core, group, now_ns);
 }

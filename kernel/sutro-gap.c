@@ -57,12 +57,8 @@
 
 #define US 1000ULL
 
-/*
- * A group that thinks for longer is not waited for, unless others can use that time; with seeks,
- * the floors of others pay more for it.
- */
+/* A group that thinks for longer is not waited for, unless others can use that time. */
 #define SUTRO_PROTECT_HOLD_US 64000ULL
-#define SUTRO_PROTECT_HOLD_SEEKS_US 32000ULL
 #define SUTRO_PROTECT_REGULAR_US 256000ULL
 /* For a latency target, the device waits this many times the usual think time of a group. */
 #define SUTRO_PROTECT_TARGET_HOLDS 16
@@ -482,6 +478,6 @@ void sutro_protect_learn(struct sutro_group *group, u64 think_ns)
 				   &think_ns))
 		return;
 	/* One long pause must not look like a habit. */
-	think_ns = min(think_ns, 2 * SUTRO_PROTECT_REGULAR_US * US);
+	think_ns = min(think_ns, 4 * SUTRO_PROTECT_REGULAR_US * US);
 	sutro_think_add(&own->think, div_u64(think_ns, US));
 }

@@ -19,6 +19,20 @@
  *
  *	64 slots.  a (weight 1000) has one of them, 63 of 200 others (100) the rest.  a's share is
  *	1000 / 21000, not 1000 / 7300.
+ *
+ * 3. Room for groups that have left
+ *
+ * A group that comes back after a pause waits for the requests of others at the device.  A drive
+ * has up to 32 of them, of 8 ms each.  So others leave room for a group that was protected, and on
+ * a rotational device for each favoured one that pauses for longer than slices wait for it.  They
+ * do so until the longest of its last think times has passed, and an eighth of that.  On a
+ * rotational device they have as many requests at work meanwhile as take the loss that `protect`
+ * allows of that time, and always one.
+ *
+ *	a (weight 500) reads eight blocks, 8 ms each, and pauses for 300 ms; b (100) has 32 random
+ *	reads at a time.  3 % of 300 ms are 9 ms: b has one request at the device while a is away.
+ *	a has 0.93 of its rate alone, and b 0.45 of its own.  With 32, it were 0.67 and 0.78.  For a
+ *	pause of 700 ms, two requests of b fit.
  */
 #include "sutro-core.h"
 
@@ -155,20 +169,47 @@ static void sutro_wait_no_longer(struct sutro_core *core,
 		core->shallow_until_ns = now_ns + SUTRO_SHALLOW_NS;
 }
 
-/* Others may make room for @group, which has left, if it will be back soon. */
+/* Until when may a group that was protected, or pauses, be back? */
+static u64 sutro_back_until_ns(const struct sutro_group *group)
+{
+	u64 longest_ns =
+		1000ULL * sutro_think_longest_us(&group->protect->think);
+	u64 until_ns = group->empty_since_ns + longest_ns * 9 / 8;
+	u64 least_ns = group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
+
+	if (sutro_group_protected(group) && sutro_before(until_ns, least_ns))
+		return least_ns;
+	return until_ns;
+}
+
+/* Do others make room for a group that was protected, or pauses? */
+static bool sutro_expects_protected(const struct sutro_core *core)
+{
+	return core->expected_protected &&
+	       sutro_before(core->now_ns, core->expected_until_ns);
+}
+
+/* Others may make room for @group, which has left: see 3. */
 static void sutro_expect(struct sutro_core *core, struct sutro_group *group)
 {
-	if (sutro_group_protected(group)) {
-		core->expected = group;
-		core->expected_protected = true;
-		core->expected_until_ns =
-			group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
-	} else if (group->think_ns <= sutro_return_ns(core)) {
-		core->expected = group;
-		core->expected_protected = false;
-		core->expected_until_ns =
-			group->leave_at_ns + 2 * sutro_return_ns(core);
+	const struct sutro_group_protect *own = group->protect;
+	bool protects = sutro_group_protected(group) || (own && own->pauses);
+	u64 until_ns, room_ns = 0;
+
+	if (protects) {
+		until_ns = sutro_back_until_ns(group);
+		room_ns = 1000ULL * sutro_think_longest_us(&own->think) *
+			  (100 - core->tunables.protect) / 100;
+	} else if (group->think_ns <= sutro_return_ns(core) &&
+		   !sutro_expects_protected(core)) {
+		until_ns = group->leave_at_ns + 2 * sutro_return_ns(core);
+	} else {
+		return;
 	}
+	core->expected = group;
+	core->expected_protected = protects;
+	core->expected_room_ns = room_ns;
+	core->expected_until_ns = until_ns;
 }
 
 /* @group has left, or will have no request until it gets a slot. */

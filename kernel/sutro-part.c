@@ -19,11 +19,11 @@
  * draining: 0.03 / (1 - phi) of their entitlement, a tenth if phi is 0.7.  p is
  * not less than SUTRO_PROTECT_LEAST, less what other groups receive in gaps: that is
  * what they receive in any case.  With a part g of the time in gaps, p is at most
- * 2 * (p - g), or p - g for a latency-sensitive group: where others have that much, shared
- * windows would only disturb.  Of g, only half of SUTRO_PROTECT_LEAST counts while some group
- * has no request that fits into a gap.  These bounds are for all protected groups together;
- * p is also at most that with which each of them receives its share, and not less than most of
- * the entitlement of others while protected groups wait (sutro-apart.c).  If sharing
+ * 2 * (p - g), or p - g for a latency-sensitive group with many requests: where others have that
+ * much, shared windows would only disturb.  Of g, only half of SUTRO_PROTECT_LEAST counts while
+ * some group has no request that fits into a gap.  These bounds are for all protected groups
+ * together; p is also at most that with which each of them receives its share, and not less than
+ * most of the entitlement of others while protected groups wait (sutro-apart.c).  If sharing
  * does no harm, p is 1 less SUTRO_PROTECT_SAMPLE, which keeps X_r known.  Time that protected
  * groups use in the sample is charged as any other: a group of share 0.12 would otherwise have
  * 3 % of the device more, a quarter of its share.
@@ -57,15 +57,19 @@
  * percentile.  Then the second bound would cost others the device for nothing.  So it does not
  * count where protected groups have requests for less than SUTRO_PROTECT_SPORADIC of the time in
  * reserved windows, and some of them may be back at any time: others have few requests at the
- * device in shared windows, and the first bound sets p.  Few requests come in a window, so counts
- * would take long to show a loss of 3 %.  Instead, a group that thinks for t after each request
- * sends 1 / (t + d) a second if its requests take d longer in shared windows.  As few requests of
- * others are what keeps d short, such groups are not released.
+ * device in shared windows, and the first bound alone sets p.  Few requests come in a window, so
+ * counts would take long to show a loss of 3 %.  Instead, a group that thinks for t after each
+ * request sends 1 / (t + d) a second if its requests take d longer in shared windows.  As few
+ * requests of others are what keeps d short, such groups are not released.
  *
- *	Four services of a slice of weight 1000 read 4 KiB, 20 times a second each, beside writes of
- *	1 MiB (100), 1.9 ms each.  With one or two writes at the device, d = 3 ms and
- *	X_s = 50 / 53 X_r, so p = 0.03 / 0.057 = 53 %.  With p = 1.6 % their P99 is 9 ms, with
- *	53 % it is 4 ms.
+ * How few depends on t: in shared windows others send while what they have at the device takes less
+ * time than the loss that is allowed of t, and the latency of the device, which passes meanwhile.
+ * They always have one request.  A short t needs that, and with a long one others lose nothing.
+ *
+ *	A service thinks for 20 ms in the mean, b reads 64 KiB, 0.47 ms each.  3 % of 20 ms and
+ *	0.2 ms of latency are 0.8 ms: b has two requests at the device, and all of its bandwidth.
+ *	Requests of the service take 0.33 ms longer, 1.6 % of t.  If b writes 1 MiB in 7.5 ms, it
+ *	has one: d is 3.7 ms, and p = 0.03 / 0.15 = 20 %.
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
  * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
@@ -244,16 +248,33 @@ static bool sutro_part_is_irregular(const struct sutro_protect *protect)
 	return false;
 }
 
-/* Do protected groups have requests for a small part of the time, at times that are not known? */
-static bool sutro_part_is_sporadic(const struct sutro_protect *protect)
+/*
+ * Do protected groups have requests for a small part of the time, at times that are not known?
+ * With seeks, the time that a request takes varies too much to derive a rate from it.  So only a
+ * latency-sensitive group, which the second bound would protect too much, is sporadic there.
+ */
+static bool sutro_part_is_sporadic(const struct sutro_core *core)
 {
+	const struct sutro_protect *protect = &core->protect;
 	const struct sutro_protect_sums *alone =
 		&protect->sums[SUTRO_WINDOW_RESERVED];
 
-	return protect->sensitive && sutro_part_is_known(protect) &&
+	return (protect->sensitive || !core->tunables.rotational) &&
+	       sutro_part_is_known(protect) &&
 	       sutro_part_of(alone->took_us * US, alone->time_ns) <
 		       SUTRO_PROTECT_SPORADIC &&
 	       sutro_part_is_irregular(protect);
+}
+
+/* How much longer may a request take, for the loss of a group that thinks after each? */
+static u64 sutro_part_room_ns(const struct sutro_core *core)
+{
+	u64 least_us = U32_MAX;
+	const struct sutro_group_protect *own;
+
+	list_for_each_entry(own, &core->protect.groups, list)
+		least_us = min(least_us, sutro_think_mean_us(&own->think));
+	return least_us * US * (100 - core->tunables.protect) / 100;
 }
 
 /* By how much longer does a request take in shared windows? */
@@ -324,7 +345,9 @@ static u64 sutro_part_harmless(const struct sutro_core *core)
 	    core->protect.sums[SUTRO_WINDOW_SHARED].nr_slow)
 		part = min(part, sutro_part_prompt(&core->protect, rate));
 	rest = part - min(part, gaps);
-	part = min(part, core->protect.sensitive ? rest : 2 * rest);
+	part = min(part, core->protect.sensitive && !core->protect.sporadic
+				 ? rest
+				 : 2 * rest);
 	return max(part, sutro_part_least(gaps));
 }
 
@@ -374,7 +397,8 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 	u64 part, entitled;
 
 	protect->gentle = false;
-	protect->sporadic = sutro_part_is_sporadic(protect);
+	protect->sporadic = sutro_part_is_sporadic(core);
+	protect->room_ns = protect->sporadic ? sutro_part_room_ns(core) : 0;
 	if (protect->by_target)
 		most = min(most, protect->target_part);
 	if (!protect->by_share)

@@ -8,9 +8,12 @@
  * may come and go with each request.  So the set is not looked at when one of them leaves, or
  * joins with one request: that counts from the next cycle on.
  */
+#include <linux/math64.h>
 #include <linux/slab.h>
 
 #include "sutro-core.h"
+
+#define US 1000ULL
 
 /* For how long groups are protected without requests of others. */
 #define SUTRO_PROTECT_LASTS_NS (1000 * 1000 * 1000ULL)
@@ -262,6 +265,32 @@ static bool sutro_protect_may(const struct sutro_core *core,
 		sutro_protect_keeps_up(core, group));
 }
 
+/* For how long was a group away that has a request now?  0 = it was not, or had none before. */
+static u64 sutro_away_ns(const struct sutro_group *group, u64 now_ns)
+{
+	if (group->queued != 1 || group->in_flight || !group->empty_since_ns)
+		return 0;
+	return now_ns - group->empty_since_ns;
+}
+
+/*
+ * Does a favoured group pause for longer than a rotational device would be kept for it?  Slices
+ * give it what it is entitled to while it comes back in time, but the first request after a pause
+ * would wait for all that the drive has (sutro-leave.c).  It pauses if one of its last think times
+ * was that long, or this one if those are not known yet.
+ */
+static bool sutro_protect_pauses(const struct sutro_core *core,
+				 struct sutro_group *group, u64 now_ns)
+{
+	const struct sutro_group_protect *own = group->protect;
+	u64 pause_us = own ? sutro_think_longest_us(&own->think)
+			   : div_u64(sutro_away_ns(group, now_ns), US);
+
+	return core->tunables.rotational && core->tunables.protect &&
+	       pause_us > SUTRO_PROTECT_HOLD_SEEKS_US &&
+	       sutro_group_favoured(group, 1);
+}
+
 /* Allocate the state of a group.  Without memory, the group is not protected. */
 static struct sutro_group_protect *
 sutro_protect_prepare(const struct sutro_protect *protect,
@@ -293,7 +322,7 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	const struct sutro_protect *protect = &core->protect;
 	struct sutro_group_protect *own = group->protect;
 	const struct sutro_latency *latency = sutro_latency_of(group);
-	bool timed = latency && latency->held, reserving;
+	bool timed = latency && latency->held, reserving, pauses;
 
 	/* A group with a backlog may join others; this is decided once in a cycle. */
 	if (group->queued > 1 && !timed &&
@@ -302,8 +331,14 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 		return;
 	if (own)
 		own->tried_ns = protect->begin_ns;
-	if (!sutro_protect_may(core, group))
+	pauses = sutro_protect_pauses(core, group, now_ns);
+	if (own)
+		own->pauses = pauses;
+	if (!sutro_protect_may(core, group)) {
+		if (!own && pauses)
+			sutro_protect_prepare(protect, group, now_ns);
 		return;
+	}
 	if (!own)
 		own = sutro_protect_prepare(protect, group, now_ns);
 	if (!own)

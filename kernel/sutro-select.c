@@ -82,7 +82,7 @@
  *	flight: without this a waits for 32 of b's, with it for three.
  *
  * A group that was protected (sutro-protect.c) and thinks for too long to be waited for is
- * expected for SUTRO_PROTECT_EXPECTED_NS.  A second request of others is not sent meanwhile if
+ * expected for longer (sutro-leave.c).  A second request of others is not sent meanwhile if
  * one keeps the device busy.
  *
  *	a reads 4 times 128 KiB and thinks for 50 ms, b's writes of 1.25 MiB take 41 ms each.  a
@@ -344,7 +344,8 @@ static struct sutro_group *sutro_next_group(struct sutro_core *core,
 
 /*
  * Beside protected groups that use less than their share, others have few requests at the
- * device, but always one.  Does @group have to wait for these?
+ * device, but always one.  Does @group have to wait for these?  Beside sporadic groups, for as long
+ * as these would lose more than is allowed if they came now (sutro-part.c).
  */
 static bool sutro_stands_back(const struct sutro_core *core,
 			      const struct sutro_group *group)
@@ -361,6 +362,8 @@ static bool sutro_stands_back(const struct sutro_core *core,
 	/* Gaps end in time, whatever others have at the device. */
 	if (t->rotational)
 		return !protect->reserved;
+	if (protect->room_ns)
+		return core->in_flight_ns >= protect->room_ns + t->latency_ns;
 	return t->busy_ns && (others + 1) * protect->other_ns >=
 				     t->busy_ns / SUTRO_PROTECT_BUSY;
 }
@@ -375,7 +378,8 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	    sutro_is_limited(core, group, now_ns))
 		return true;
 	if (sutro_leaves_room(core, group, now_ns) ||
-	    (t->rotational && sutro_stands_back(core, group)))
+	    ((t->rotational || core->protect.room_ns) &&
+	     sutro_stands_back(core, group)))
 		return true;
 	if (core->in_flight < SUTRO_DEPTH_MIN)
 		return false;

@@ -44,6 +44,12 @@ static inline u32 sutro_think_min_us(const struct sutro_think *think)
 	return think->sorted_us[0];
 }
 
+/* The longest of the times that are kept, 0 = none is known. */
+static inline u32 sutro_think_longest_us(const struct sutro_think *think)
+{
+	return think->nr ? think->sorted_us[think->nr - 1] : 0;
+}
+
 /* For how long does the group not come back? */
 static inline u32 sutro_think_quiet_us(const struct sutro_think *think)
 {

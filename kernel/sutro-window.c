@@ -156,13 +156,17 @@ static void sutro_window_resize(struct sutro_protect *protect, u64 cycle_ns,
 		protect->cycle_ns *= 2;
 }
 
-/* Halve the sums of windows, so that older windows count less. */
+/*
+ * Halve the sums of windows, so that older windows count less.  They are still known then: groups
+ * with a request now and then have few in some cycles.
+ */
 static void sutro_window_age(struct sutro_protect *protect)
 {
 	u64 enough_ns = SUTRO_PROTECT_CYCLES * protect->cycle_ns;
 	struct sutro_protect_sums *sums = protect->sums;
 
-	if (sums[SUTRO_WINDOW_RESERVED].time_ns < enough_ns)
+	if (sums[SUTRO_WINDOW_RESERVED].time_ns < enough_ns ||
+	    sums[SUTRO_WINDOW_RESERVED].nr_seen < 4 * SUTRO_PROTECT_KNOWN)
 		return;
 	sutro_window_halve(&sums[SUTRO_WINDOW_RESERVED]);
 	/* Debts may have left no shared windows; their sums stay. */

@@ -50,7 +50,7 @@ MISSED = {
     "ssd-cache-crowd-sync-64k-writers-200:100",
     "hdd-think-5ms-deep-200:100",
     *(f"hdd-bursts-{other}-{rank}" for other in ("writes", "flood") for rank in RANKS),
-    *(f"hdd-think-100ms-{other}-200:100" for other in OTHERS),
+    *(f"hdd-think-100ms-{other}-200:100" for other in OTHERS[1:]),
     "ssd-sync-4k-x8-one-pauses-200:100",
     *(f"ssd-cache-sync-4k-x8-one-write-{rank}" for rank in RANKS[:2]),
     "nvme-oltp-8-discards-200:100",

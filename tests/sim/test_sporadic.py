@@ -37,6 +37,8 @@ BESIDE_SERVICES = {
     ("nvme", "stream"): 0.6,
     ("nvme", "deep"): 0.4,
 }
+# A service whose reads wait for few of the others, which lose nothing by that: of both rates.
+LIGHT, BESIDE_LIGHT = 0.94, 0.9
 # A service of 100 processes, likewise.
 MANY, BESIDE_MANY = 0.97, 0.5
 # The 99th percentile over that alone.
@@ -106,6 +108,24 @@ def test_services_in_a_slice(disk: str, other: str) -> None:
     one = Case(disk, True, 50, other, 1000, services=4).received(WAITED_S)
     assert one.service >= SERVICES
     assert one.others[0] >= BESIDE_SERVICES[disk, other]
+
+
+@pytest.mark.parametrize(
+    ("disk", "think_ms", "other", "weight"),
+    [
+        ("ssd", 20, "deep", 200),
+        ("ssd", 50, "deep", 200),
+        ("ssd", 20, "deep", 1000),
+        ("ssd", 20, "mixed", 200),
+        ("nvme", 20, "deep", 1000),
+        ("nvme", 20, "mixed", 1000),
+    ],
+)
+def test_light_service(disk: str, think_ms: int, other: str, weight: int) -> None:
+    """A service at random times that needs few requests of others at the disk, not none."""
+    one = Case(disk, True, think_ms, other, weight).received(WAITED_S)
+    assert one.service >= LIGHT
+    assert min(one.others) >= BESIDE_LIGHT
 
 
 def test_service_of_many_processes() -> None:
