@@ -4,31 +4,47 @@
     podman run --annotation io.sutro/read-min.data=100M --volume data:/var/lib/db ...
     createRuntime   sutro-oci < state   ReadBandwidthMin= of the unit of the container is set
     poststop        sutro-oci < state   its policy is reset
+    sutro-oci.path  sutro-oci watch     policies are reset that poststop did not reset
 
 The state of the runtime names the bundle, whose config.json has the annotations, the mounts and the
 cgroup. A volume is a named volume of Podman, or a mount that an annotation names by its path in the
 container. The annotations are those of sutro-nri; one of the prefix that is unknown or malformed is
 an error, because a misspelled promise would be none. The runtime then starts no container, and the
 message is in the journal: journalctl --identifier=sutro-oci
+
+/run/sutro-oci has a record for each container with a policy, named after its ID: the unit, and the
+first process of the container. The record is there before the policy, and until the policy is
+reset. It stays if poststop does not run, or sutrod does not. The service (sutro-oci watch) resets
+the policy of each record whose process has ended, and ends with the last record. While a record is
+locked, a container that starts again waits for the end of a late reset.
 """
 
 import argparse
 import asyncio
+import contextlib
+import fcntl
 import json
 import os
+import re
 import sys
 import syslog
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from . import __version__, reach, values
 from .client import Client
-from .errors import OutOfReach, SutroError, UsageError, of_file
+from .errors import BadPolicy, OutOfReach, SutroError, UsageError, of_file
+from .program import Program, log
 
 Dict = dict[str, Any]
 
 PREFIX = "io.sutro/"
 RUNTIME = "runtime"
+RECORDS = Path("/run/sutro-oci")
+# As the runtimes have it.
+ID = re.compile(r"[\w+-][\w+.-]*")
+LOOK_S = 5.0
 STOPPED = "stopped"
 CLASSES = ("rt", "be", "idle")
 # Keys of a policy that have a value for a device, by their names in annotations.
@@ -148,13 +164,102 @@ def _configuration(state: Dict) -> Dict:
         raise of_file(file, error) from None
 
 
+# Records of containers with a policy
+
+
+def _process(pid: int) -> str:
+    """A process as text, with the time of its start: another one may get its number. "": ended."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return "" if words[0] in "ZX" else f"{pid} {words[19]}"
+
+
+@contextlib.contextmanager
+def _record(file: Path, flags: int = 0) -> Iterator[int]:
+    """A record that is opened and locked: its descriptor. OSError if that fails."""
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # Another process may have removed it before it released the lock.
+            if os.fstat(descriptor).st_nlink:
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+async def _set(client: Client, file: Path, who: str, pid: int, pairs: list) -> None:
+    """Set the policy of a container, with a record of it before."""
+    try:
+        file.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with _record(file, os.O_CREAT) as descriptor:
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"{who}\n{_process(pid)}\n".encode())
+            await client.set_policy(who, pairs, RUNTIME)
+    except OSError as error:
+        raise of_file(file, error) from None
+
+
+async def _reset(client: Client, file: Path, who: str = "") -> bool:
+    """Reset the policy of a record, and remove it.
+
+    With @who, the policy of that unit, whatever the record is. Without, nothing happens if the
+    process of the container goes on: false then.
+    """
+    try:
+        with _record(file) as descriptor:
+            text = os.pread(descriptor, 2**16, 0).decode(errors="replace")
+            recorded, process = [*text.split("\n"), "", ""][:2]
+            pid = process.partition(" ")[0]
+            if not who and pid.isdecimal() and _process(int(pid)) == process:
+                return False
+            # A hook that was killed before it wrote the record has set no policy.
+            if who or recorded:
+                await client.reset_policy(who or recorded, RUNTIME)
+            file.unlink(missing_ok=True)
+    except FileNotFoundError:
+        if who:
+            await client.reset_policy(who, RUNTIME)
+    except OSError as error:
+        raise of_file(file, error) from None
+    return True
+
+
+class Watch(Program):
+    """Resets the policies of containers that have ended without their poststop."""
+
+    name = "sutro-oci"
+    ending = "ending"
+
+    def __init__(self, records: Path = RECORDS) -> None:
+        super().__init__()
+        self._records = records
+
+    async def step(self) -> float:
+        """Look at all records; return LOOK_S. Without records the program ends."""
+        for file in sorted(self._records.glob("*")):
+            try:
+                if await _reset(self.client, file):
+                    log(f"container {file.name}: it has ended, its policy is reset")
+            except BadPolicy as error:
+                log(f"{file} names no unit and is removed: {error.message}")
+                file.unlink(missing_ok=True)
+        if not any(self._records.glob("*")):
+            self.stop()
+        return LOOK_S
+
+
 async def apply(state: Dict) -> None:
     """Set the policy of a container that is created, reset that of one that has stopped."""
     found = _configuration(state)
     who = subject(found.get("linux", {}).get("cgroupsPath", ""))
+    file = _file(state)
     if state.get("status") == STOPPED:
         async with Client() as client:
-            await client.reset_policy(who, RUNTIME)
+            await _reset(client, file, who)
         return
     pairs = assignments(found.get("annotations", {}), found.get("mounts", []))
     if not pairs:
@@ -165,13 +270,33 @@ async def apply(state: Dict) -> None:
             "set the policy of the user: sutroctl policy set user-UID.slice KEY=VALUE",
         )
     async with Client() as client:
-        await client.set_policy(who, pairs, RUNTIME)
+        await _set(client, file, who, state["pid"], pairs)
+
+
+def _file(state: Dict) -> Path:
+    """The record of a container."""
+    if not ID.fullmatch(state["id"]):
+        raise SutroError(
+            f"'{state['id']:.80}' is no ID of a container",
+            "allowed are letters, digits and the characters _+-.",
+        )
+    return RECORDS / state["id"]
 
 
 def _is_root() -> bool:
     """False in a user namespace, where root is another user of the host."""
     first = Path("/proc/self/uid_map").read_text().split()[:2]
     return os.geteuid() == 0 and first == ["0", "0"]
+
+
+def _watch() -> int:
+    """Run the service; return the exit status."""
+    try:
+        asyncio.run(Watch().run())
+    except SutroError as error:
+        log(f"sutro-oci: {error.message}")
+        return 1
+    return 0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -182,11 +307,16 @@ def main(argv: list[str] | None = None) -> int:
         epilog="See sutro-oci(8).",
     )
     parser.add_argument("--version", action="version", version=f"sutro-oci {__version__}")
-    parser.parse_args(argv)
+    parser.add_argument(
+        "verb", nargs="?", choices=["watch"], help="the service: policies that no hook has reset"
+    )
+    if parser.parse_args(argv).verb:
+        return _watch()
     try:
         state = json.load(sys.stdin)
         is_stopped = state["status"] == STOPPED
         Path(state["bundle"])
+        ID.fullmatch(state["id"])
     except (ValueError, KeyError, TypeError):
         print("sutro-oci: standard input is no state of an OCI runtime", file=sys.stderr)
         print("           Podman runs it, see sutro-oci(8)", file=sys.stderr)

@@ -48,6 +48,7 @@ class Program:
     name = "sutro-program"
     about = ""
     host = ""  # "" is this machine
+    ending = "ending: its promises end with it"  # for the log
 
     def __init__(self, dry_run: bool = False) -> None:
         self.dry_run = dry_run
@@ -123,7 +124,7 @@ class Program:
                     log(f"{error.message}; waiting for it")
                 complained = error.message
                 await wait(self._wake, RETRY_S)
-        log("ending: its promises end with it")
+        log(self.ending)
 
     # The rest.
 

@@ -248,6 +248,7 @@ class Watch(Program):
     """Resets the floors of ended jobs, and drains the node of a floor that stays infeasible."""
 
     name = "sutro-slurm"
+    ending = "ending"
 
     def __init__(
         self,

@@ -361,7 +361,17 @@ SUFFIXES: dict[str, Reader] = {
     **dict.fromkeys(
         (
             *(".toml", ".config", ".conf", ".policy", ".sh", ".build", ".options", ".in", ".yml"),
-            *(".yaml", ".socket", ".service", ".packages", ".pip", ".zsh", ".fish", ".bash"),
+            *(
+                ".yaml",
+                ".socket",
+                ".service",
+                ".path",
+                ".packages",
+                ".pip",
+                ".zsh",
+                ".fish",
+                ".bash",
+            ),
             *(".slice", ".rules", ".spec", ".nix"),
             *(".preinst", ".postinst", ".prerm", ".postrm", ".dkms", ".install"),
         ),

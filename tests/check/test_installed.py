@@ -26,8 +26,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_units(installed: Path, tmp_path: Path) -> None:
     """systemd understands each key of the units."""
-    units = [*installed.rglob("*.service"), *installed.rglob("*.socket")]
-    assert len({unit.suffix for unit in units}) == 2
+    suffixes = ("service", "socket", "path")
+    units = [unit for suffix in suffixes for unit in installed.rglob(f"systemd/system/*.{suffix}")]
+    assert {unit.suffix.removeprefix(".") for unit in units} == {*suffixes}
     for unit in units:
         # The daemon is not installed here: let the unit name the one that was built.
         text = re.sub(

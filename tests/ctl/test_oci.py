@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """sutro-oci: policies of containers by annotations, from their creation to their end."""
 
+import asyncio
 import io
 import json
+import subprocess
 import sys
+import threading
 
 import pytest
 from conftest import NOWHERE, POLICIES, process
+from fakemachine import wait_until
 from sutro import oci, values
+from sutro.errors import SutroError
 
 ID = "4f5e"
 SCOPE = f"libpod-{ID}.scope"
@@ -20,8 +25,35 @@ MOUNTS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def records(monkeypatch, tmp_path):
+    """The folder of records."""
+    monkeypatch.setattr(oci, "RECORDS", tmp_path / "records")
+    return tmp_path / "records"
+
+
 @pytest.fixture
-def container(machine, tmp_path):
+def init_of():
+    """Starts the first process of a container, and ends it with the test."""
+    started = []
+
+    def start():
+        started.append(subprocess.Popen(["sleep", "infinity"]))
+        return started[-1]
+
+    yield start
+    for one in started:
+        end(one)
+
+
+@pytest.fixture
+def init(init_of):
+    """The first process of the container."""
+    return init_of()
+
+
+@pytest.fixture
+def container(machine, tmp_path, init):
     """Writes the bundle of a container; returns the state of one that is created."""
     machine.write("/srv/volumes/data/_data/file", "")
     machine.write("/proc/state", "")
@@ -34,7 +66,7 @@ def container(machine, tmp_path):
             "linux": {"cgroupsPath": cgroup},
         }
         (tmp_path / "config.json").write_text(json.dumps(text))
-        return {"id": ID, "status": "created", "pid": 1, "bundle": str(tmp_path)}
+        return {"id": ID, "status": "created", "pid": init.pid, "bundle": str(tmp_path)}
 
     return bundle
 
@@ -87,6 +119,125 @@ def test_policy_lasts_as_long_as_the_container(sutrod, container, hook):
     # It does not outlive the next boot, whatever becomes of the container.
     assert all("/run/sutro/" in e["source"] for e in sutrod.call("GetPolicy", SCOPE))
     assert hook(state | {"status": "stopped"}) == (0, "")
+    assert in_force(sutrod) == []
+
+
+def watch(records, *, until=lambda: True):
+    """Run the service from now to its end, which has to come after until()."""
+
+    async def run():
+        program = oci.Watch(records)
+        service = asyncio.ensure_future(program.run())
+        await asyncio.to_thread(wait_until, until)
+        await service
+
+    asyncio.run(run())
+    assert list(records.iterdir()) == []
+
+
+def end(init):
+    """End a container as a power cut ends it: its runtime runs no hook."""
+    init.kill()
+    init.wait()
+
+
+def test_container_that_ends_without_its_hook(
+    sutrod, container, hook, records, init, init_of, monkeypatch
+):
+    """The service resets the policy, but not that of another container, which runs."""
+    monkeypatch.setattr(oci, "LOOK_S", 0.1)
+    state = container({"read-min.data": "60M"})
+    assert hook(state) == (0, "")
+    other, place = init_of(), f"/libpod_parent/libpod-{2 * ID}"
+    runs = container({"weight": "300"}, place) | {"id": 2 * ID, "pid": other.pid}
+    assert hook(runs) == (0, "")
+    assert sorted(file.name for file in records.iterdir()) == [ID, 2 * ID]
+    end(init)
+
+    def is_reset():
+        if in_force(sutrod):
+            return False
+        assert in_force(sutrod, place) == ["Weight=300"]
+        end(other)
+        return True
+
+    watch(records, until=is_reset)
+    assert in_force(sutrod, place) == []
+
+
+def test_container_that_ends_while_sutrod_is_away(sutrod, container, hook, records, init):
+    """The hook fails, the service waits for sutrod."""
+    state = container({"read-min.data": "60M"})
+    assert hook(state) == (0, "")
+    sutrod.stop()
+    end(init)
+    status, printed = hook(state | {"status": "stopped", "pid": 0})
+    assert (status, "sutrod" in printed) == (0, True)
+    assert [file.name for file in records.iterdir()] == [ID]
+
+    def start():
+        sutrod.start()
+        assert in_force(sutrod) == ["ReadBandwidthMin=/srv/volumes/data/_data 60M"]
+        return True
+
+    watch(records, until=start)
+    assert in_force(sutrod) == []
+
+
+def test_number_of_the_process_is_taken_again(sutrod, container, hook, records, init):
+    """Another process with the number of the first one of the container is not the container."""
+    assert hook(container({"read-min.data": "60M"})) == (0, "")
+    (record,) = records.iterdir()
+    unit, process = record.read_text().splitlines()
+    number, start = process.split()
+    assert (unit, number) == (SCOPE, str(init.pid))
+    record.write_text(f"{unit}\n{number} {int(start) - 1}\n")
+    watch(records)
+    assert in_force(sutrod) == []
+
+
+def test_container_that_starts_again(sutrod, container, hook, records, init, init_of, monkeypatch):
+    """Its hook waits while the service resets the policy of its last run."""
+    state = container({"read-min.data": "60M"})
+    assert hook(state) == (0, "")
+    end(init)
+    reset, again = oci.Client.reset_policy, init_of()
+    start = threading.Thread(target=lambda: asyncio.run(oci.apply(state | {"pid": again.pid})))
+
+    async def while_the_hook_runs(client, who, lifetime):
+        start.start()
+        await asyncio.to_thread(start.join, 0.5)
+        assert start.is_alive()
+        await reset(client, who, lifetime)
+
+    monkeypatch.setattr(oci.Client, "reset_policy", while_the_hook_runs)
+
+    async def step():
+        program = oci.Watch(records)
+        async with oci.Client() as program.client:
+            await program.step()
+
+    asyncio.run(step())
+    start.join()
+    assert in_force(sutrod) == ["ReadBandwidthMin=/srv/volumes/data/_data 60M"]
+    assert (records / ID).read_text().split()[:2] == [SCOPE, str(again.pid)]
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\n", b"/a*\n1 1\n", b"libpod-1.scope"])
+def test_record_that_is_not_whole(sutrod, container, hook, records, init, text):
+    """The service removes it, and goes on with the others."""
+    assert hook(container({"read-min.data": "60M"})) == (0, "")
+    end(init)
+    (records / "0").write_bytes(text)
+    watch(records)
+    assert in_force(sutrod) == []
+
+
+def test_identifier_that_is_a_path(sutrod, container, hook, records):
+    """No record is made outside of the folder."""
+    state = container({"read-min.data": "60M"}) | {"id": "../4f5e"}
+    with pytest.raises(SutroError, match="'../4f5e' is no ID of a container"):
+        asyncio.run(oci.apply(state))
     assert in_force(sutrod) == []
 
 
@@ -166,7 +317,10 @@ def test_daemon_that_does_not_run(container):
     assert run.err.startswith("sutro-oci: there is no system bus")
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"status": "created", "bundle": 3}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", '{"status": "created", "bundle": 3}', '{"status": "created", "bundle": "/"}'],
+)
 def test_input_that_is_no_state(text):
     run = process("sutro-oci", stdin=text)
     assert run.status == 2

@@ -155,6 +155,22 @@ def test_annotations(podman: Podman, hook: None) -> None:
     assert "running" not in podman("ps", "--all", "--format={{.State}}")
 
 
+def test_containers_that_end_without_their_hook(podman: Podman, hook: None) -> None:
+    """A service resets the policy: one whose monitor is killed, one that ends without sutrod."""
+    options = ("--annotation=io.sutro/path.db=/data", "--annotation=io.sutro/read-min.db=1M")
+    killed, stopped = (f"libpod-{podman.start(f'a{n}', *options)}.scope" for n in range(2))
+    for pid in podman("inspect", "--format={{.State.ConmonPid}} {{.State.Pid}}", "a0").split():
+        run("kill", "-KILL", pid)
+    wait_for(lambda: not container.stated(killed), f"no policy of {killed}", SLOW_S, 1)
+    assert container.stated(stopped)
+    run("systemctl", "stop", "sutrod.service", timeout_s=SLOW_S)
+    podman("stop", "--time=0", "a1")
+    run("systemctl", "start", "sutrod.service", timeout_s=SLOW_S)
+    wait_for(lambda: not container.stated(stopped), f"no policy of {stopped}", SLOW_S, 1)
+    state = ("systemctl", "show", "--property=ActiveState", "--value", "sutro-oci.service")
+    wait_for(lambda: run(*state).strip() == "inactive", "the end of the service", SLOW_S, 1)
+
+
 def test_tenants(podman: Podman) -> None:
     """tenants.policy: a floor of the slice, whose share bounds its containers."""
     with container.policies("tenants.policy"):
