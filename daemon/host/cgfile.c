@@ -317,14 +317,20 @@ static int write_line(struct cgfiles *files, struct cgroup *c,
 }
 
 /* Does a line have the written values? Other programs may have changed other limits in it. */
-static bool has_taken(enum cgfile file, const struct cgvalue *was,
-		      const struct cgvalue *wanted, const struct cgvalue *is)
+static bool has_taken(enum cgfile file, const struct cgchange *ch,
+		      const struct cgvalue *was, const struct cgvalue *is)
 {
-	bool is_merged = cgformat(file)->is_merged;
+	const struct cgformat *f = cgformat(file);
+	struct cgvalue unset = cgvalue_unset(file);
+	const struct cgvalue *wanted = &ch->value;
 
+	/* The kernel shows its own default. */
+	if (f->owns_default && ch->devno == CGFILE_DEFAULT &&
+	    cgvalue_equal(wanted, &unset))
+		return true;
 	for (size_t i = 0; i < CGFILE_NUMBERS; i++)
 		if (is->number[i] != wanted->number[i] &&
-		    !(is_merged && wanted->number[i] == was->number[i]))
+		    !(f->is_merged && wanted->number[i] == was->number[i]))
 			return false;
 	return true;
 }
@@ -346,7 +352,7 @@ static int check_line(struct cgfiles *files, struct cgroup *c,
 
 	if (!wrote || !old || !new)
 		return -ENOMEM;
-	if (!has_taken(before->file, &was, &ch->value, &is)) {
+	if (!has_taken(before->file, ch, &was, &is)) {
 		ch->error = -EIO;
 		log_event(EVENT_WEIGHT_REFUSED,
 			  level_of_failure(c, before->file, ch),
@@ -472,30 +478,32 @@ static int add_recorded(struct changes *l, const struct cgfiles *files,
 	return err;
 }
 
-/* In a file without records, withdraw all lines of devices. */
+/* In a file without records, withdraw all lines of devices; @at_end: and the default line if it is
+ * the daemon's. The kernel shows a number for that, set or not, so it is written in any case.
+ */
 static int add_present(struct changes *l, const struct cglines *present,
-		       const struct cgchange *keep, size_t n, bool is_routine)
+		       const struct cgchange *keep, size_t n, bool at_end)
 {
-	uint64_t initial = cgformat(present->file)->initial;
+	bool with_default = at_end && cgformat(present->file)->owns_default;
 	int err = 0;
 
 	for (size_t i = 0; i < present->n_lines && !err; i++) {
 		dev_t devno = present->lines[i].devno;
 
-		if (is_kept(keep, n, devno))
+		if (is_kept(keep, n, devno) ||
+		    (devno == CGFILE_DEFAULT && !with_default))
 			continue;
-		if (devno != CGFILE_DEFAULT)
-			err = add_change(l, devno, cgvalue_unset(present->file),
-					 is_routine);
-		else if (initial)
-			err = add_change(l, devno, cgvalue(initial),
-					 is_routine);
+		err = add_change(l, devno, cgvalue_unset(present->file),
+				 at_end);
+		/* A deep cgroup takes no weight. */
+		if (!err)
+			l->items[l->n - 1].is_attempt = devno == CGFILE_DEFAULT;
 	}
 	return err;
 }
 
 static int withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
-		    const struct cgchange *keep, size_t n, bool is_routine)
+		    const struct cgchange *keep, size_t n, bool at_end)
 {
 	bool has_record = cgformat(file)->record;
 	struct cglines present = {};
@@ -506,9 +514,9 @@ static int withdraw(struct cgfiles *files, struct cgroup *c, enum cgfile file,
 		return 0;
 	err = cgfile_read(c, file, &present);
 	if (!err && has_record)
-		err = add_recorded(&l, files, c, &present, keep, n, is_routine);
+		err = add_recorded(&l, files, c, &present, keep, n, at_end);
 	else if (!err)
-		err = add_present(&l, &present, keep, n, is_routine);
+		err = add_present(&l, &present, keep, n, at_end);
 	if (!err && l.n)
 		err = cgfile_write(files, c, &present, l.items, l.n);
 	cglines_done(&present);

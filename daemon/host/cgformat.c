@@ -39,7 +39,7 @@ static const struct cgformat formats[] = {
 				  .words = weight_words,
 				  .min = WEIGHT_MIN,
 				  .max = WEIGHT_MAX,
-				  .initial = WEIGHT_DEFAULT },
+				  .owns_default = true },
 	[CGFILE_MAX] = { .name = "io.max",
 			 .record = "ceilings",
 			 .keys = { "rbps=", "wbps=", "riops=", "wiops=" },

@@ -39,8 +39,8 @@ struct cgword {
  * @words: words in place of numbers, NULL: none
  * @min, @max: limits of numbers that are no words
  * @unset: number of a device that has no line
- * @initial: without @record, number to which the default line is restored; 0: the
- *	default line belongs to others
+ * @owns_default: without @record, the default line belongs to the daemon; written as that of a
+ *	device that has no line, it is the one of the kernel again
  * @is_merged: a line holds limits of others, too, and the lower one of each number is written
  * @has_echo: cgfile_take_echo() is about this file
  */
@@ -52,7 +52,7 @@ struct cgformat {
 	uint64_t min;
 	uint64_t max;
 	uint64_t unset;
-	uint64_t initial;
+	bool owns_default;
 	bool is_merged;
 	bool has_echo;
 };

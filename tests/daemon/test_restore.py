@@ -76,6 +76,40 @@ def test_after_a_stop(machine: Machine, a: str) -> None:
     assert state(machine, a) == ORIGINAL
 
 
+def test_weight_of_the_kernel_holds_after_a_stop(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Where io.weight is that of all schedulers, no io.sutro.weight hides it afterwards."""
+    machine.write("/weight-series", "")
+    a, b = (systemd.start(f"{name}.service", 200) for name in "ab")
+    sutrod.start()
+    sutrod.call("SetPolicy", "a.service", [("Weight", "500")], "runtime")
+    sutrod.until(lambda: machine.weights(a) == ["default 500"])
+    # The daemon writes the number again with which the kernel begins.
+    sutrod.call("ResetPolicy", "a.service", "runtime")
+    sutrod.until(lambda: machine.weights(a) == machine.weights(b) == ["default 200"])
+    sutrod.call("SetPolicy", "b.service", [("Weight", "500")], "runtime")
+    sutrod.until(lambda: machine.weights(b) == ["default 500"])
+    before = len(machine.writes())
+    sutrod.stop(signal.SIGKILL)
+    assert restore(machine, result="success") == 0
+    assert machine.weights(b) == ["default 200"]
+    for cgroup in (a, b):
+        line = f"/sys/fs/cgroup{cgroup}/io.sutro.weight default default"
+        assert line in machine.writes()[before:]
+
+
+def test_cgroup_that_takes_no_weight(
+    machine: Machine, systemd: Systemd, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The kernel has no level for a deep cgroup; that its weight stays is no failure."""
+    systemd.start("a.service", 200)
+    machine.fault("io.sutro.weight", "unsupported")
+    assert restore(machine) == 0
+    assert any(line.endswith("io.sutro.weight default default") for line in machine.writes())
+    assert "cannot write" not in capfd.readouterr().err
+
+
 def test_crashes_in_a_row(machine: Machine, sutrod: Sutrod, a: str) -> None:
     """The next daemon keeps the present lines; the third one in a row does not."""
     for result in ("signal", "exit-code"):

@@ -11,6 +11,9 @@
  *	io.weight, io.bfq.weight, io.sutro.weight
  *		"100" or "default 100", "8:16 300", "8:16 default"; ERANGE, EINVAL,
  *		ENODEV (no such device), EOPNOTSUPP (the leaf has another scheduler)
+ *	io.sutro.weight
+ *		"default default": 100, or io.weight of the cgroup if ROOT/weight-series
+ *		exists, as in a kernel with the series "weight"
  *	io.max	"8:16 rbps=1000 wbps=max riops=max wiops=max", only what is given
  *		changes; a line that limits nothing goes; ENODEV
  *	io.sutro.class
@@ -22,7 +25,8 @@
  *
  * Each write is added to ROOT/writes ("FILE TEXT"). ROOT/faults injects faults: for
  * a write to a file whose path ends in the first word, the second word is what
- * happens, "ignore" (success, and nothing changes), "fail" (EIO) or "hang" (it returns after the
+ * happens, "ignore" (success, and nothing changes), "fail" (EIO),
+ * "unsupported" (EOPNOTSUPP) or "hang" (it returns after the
  * fault was removed, as on a disk that does not answer). realpath(3) of a path with the fault "hang" and fsync(2) of such a
  * file never return, too. With "unwatched", another program switches the scheduler to sutro just before
  * inotify_add_watch(2) of queue/scheduler. With "unwatchable", inotify_add_watch(2) fails (ENOSPC).
@@ -154,6 +158,21 @@ static int check_weight(const char *path, const char *text)
 	return -EINVAL;
 }
 
+/* A cgroup without io.sutro.weight. */
+static void clear_weight(const char *root, const char *path)
+{
+	g_autofree char *series = g_build_filename(root, "weight-series", NULL);
+	g_autofree char *folder = g_path_get_dirname(path);
+	g_autofree char *other = g_build_filename(folder, "io.weight", NULL);
+	g_autofree char *text = slurp(other);
+	const char *weight = behind(text, "default");
+
+	if (access(series, F_OK) == 0 && weight)
+		set_line(path, "default", g_strchomp((char *)weight));
+	else
+		set_line(path, "default", "100");
+}
+
 static int write_weight(const char *root, const char *path, const char *text)
 {
 	bool is_bfq = g_str_has_suffix(path, "/io.bfq.weight");
@@ -165,6 +184,11 @@ static int write_weight(const char *root, const char *path, const char *text)
 		if (value && is_bfq)
 			return -EINVAL; /* bfq needs the number alone */
 		value = value ? value + 1 : text;
+		if (g_str_has_suffix(path, "/io.sutro.weight") &&
+		    g_str_equal(value, "default")) {
+			clear_weight(root, path);
+			return 0;
+		}
 		r = check_weight(path, value);
 		if (r)
 			return r;
@@ -305,6 +329,8 @@ static int write_kernel_file(const char *root, const char *path,
 		return 0;
 	if (g_str_equal(fault, "fail"))
 		return -EIO;
+	if (g_str_equal(fault, "unsupported"))
+		return -EOPNOTSUPP;
 	hang(root, path);
 	if (flock(fd, LOCK_EX) < 0)
 		abort();
