@@ -20,6 +20,14 @@ def built() -> bool:
     return bool(re.search(line, status, re.MULTILINE))
 
 
+def skip_reason(log: str, version: str) -> str:
+    """The last line of the script for which DKMS skipped a kernel, of its make.log."""
+    assert f"for kernel {version} " in log.splitlines()[0], log
+    lines = re.findall(r"^(?:block-headers|driver-source|pre-build): (.*)", log, re.MULTILINE)
+    assert lines, log
+    return lines[-1]
+
+
 def out_of_tree(module: str) -> bool:
     """Was the loaded module built outside of the kernel?"""
     return "O" in Path("/sys/module", module.replace("-", "_"), "taint").read_text()
