@@ -6,6 +6,7 @@
  *	a leaf gets the elevator	restored: after a boot, a switch, a start of the daemon
  *	5 minutes after that		saved
  *	each hour			saved
+ *	a leaf is released		saved (leaf-switch.c)
  *	sutrod --restore		saved, when the service has ended (restore.c)
  *
  * The file system of /var may be on a disk that hangs, so a child process does it, one at a time. A

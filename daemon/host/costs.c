@@ -268,18 +268,23 @@ static int save(const struct roots *roots, const struct device *leaf,
 	return err;
 }
 
-void costs_save(const struct roots *roots, const struct device *leaf)
+char *costs_read(const struct roots *roots, const struct device *leaf)
 {
 	_cleanup_free_ char *costs = NULL;
-	struct disk d;
 	int err = queue_read(roots, leaf, ATTRIBUTE, &costs);
 
 	/* A module of before has no such file; a disk that hangs keeps its file. */
-	if (err || !has_costs(costs))
-		return;
-	err = disk_read(roots, leaf, &d);
+	return err || !has_costs(costs) ? NULL : TAKE_PTR(costs);
+}
+
+void costs_write(const struct roots *roots, const struct device *leaf,
+		 const char *text)
+{
+	struct disk d;
+	int err = disk_read(roots, leaf, &d);
+
 	if (err > 0) {
-		err = save(roots, leaf, &d, costs);
+		err = save(roots, leaf, &d, text);
 		if (err)
 			log_warning_errno(err,
 					  "%s: cannot save costs of requests "
@@ -290,6 +295,14 @@ void costs_save(const struct roots *roots, const struct device *leaf)
 	} else if (err == -ENOMEM) {
 		log_oom();
 	}
+}
+
+void costs_save(const struct roots *roots, const struct device *leaf)
+{
+	_cleanup_free_ char *costs = costs_read(roots, leaf);
+
+	if (costs)
+		costs_write(roots, leaf, costs);
 }
 
 void costs_save_all(const struct roots *roots, const struct topology *t)

@@ -15,6 +15,13 @@
  */
 void costs_save(const struct roots *roots, const struct device *leaf);
 
+/** costs_read() - the text of costs_write(); NULL: there is none, or the disk hangs */
+char *costs_read(const struct roots *roots, const struct device *leaf);
+
+/** costs_write() - costs_save() with the text of costs_read(), which @leaf may have lost since */
+void costs_write(const struct roots *roots, const struct device *leaf,
+		 const char *text);
+
 /**
  * costs_restore() - let an elevator that has no costs begin with those that were saved
  *

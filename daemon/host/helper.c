@@ -25,6 +25,8 @@
 /* The limit includes processes that sleep in the kernel because of dead disks. */
 #define CHILDREN_MAX 64U
 
+#define AFTER_SEC 60U
+
 #define OUTPUT_BYTES_MAX (64U * 1024 * 1024)
 
 /**
@@ -169,6 +171,11 @@ static void run_child(const struct helper_job *job, pid_t parent, int fd,
 	err = job->work(fd, job->userdata);
 	if (!err && write(fd, ".\n", 2) != 2)
 		err = -EIO;
+	if (!err && job->after) {
+		close(fd);
+		alarm(AFTER_SEC);
+		job->after(job->userdata);
+	}
 	_exit(err ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 

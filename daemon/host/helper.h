@@ -13,6 +13,7 @@
  * @keep_fd: a file descriptor that @work uses, -1: none; all others are closed
  * @limit_usec: the child is killed after this time
  * @work: runs in the child and writes its output to @fd
+ * @after: runs in the child when @done has the output, for AFTER_SEC at most; NULL: nothing does
  * @done: runs in the loop; @err is 0, -ETIMEDOUT, or -EIO when @work failed. @output is complete
  *	lines or more, and ends with a 0 byte. Not called after helper_cancel().
  */
@@ -20,6 +21,7 @@ struct helper_job {
 	int keep_fd;
 	uint64_t limit_usec;
 	int (*work)(int fd, void *userdata);
+	void (*after)(void *userdata);
 	void (*done)(int err, const char *output, size_t length,
 		     void *userdata);
 	void *userdata;

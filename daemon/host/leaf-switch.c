@@ -12,6 +12,9 @@
  * switch, as the module is missing, is tried and reported once, and again after a reload: an
  * installation of the module reloads the daemon.
  *
+ * The child also saves the costs of requests of a leaf that is released (costs.c), which the kernel
+ * frees with the elevator.
+ *
  * Devices are found again by name and queue when the child has ended, because the topology may
  * be another one by then.
  */
@@ -19,6 +22,7 @@
 #include <glob.h>
 #include <stdio.h>
 
+#include "host/costs.h"
 #include "host/diskcall.h"
 #include "host/helper.h"
 #include "host/leaf-switch.h"
@@ -29,6 +33,7 @@
 /**
  * struct leaf_switch - a leaf that is being switched, or waits for its turn
  * @helper: the child; NULL: it waits
+ * @costs: in the child, of an elevator that ends with the switch; NULL: it has measured none
  */
 struct leaf_switch {
 	struct leaf_switches *all;
@@ -40,6 +45,7 @@ struct leaf_switch {
 	leaf_done_t done;
 	void *userdata;
 	struct helper *helper;
+	char *costs;
 	TAILQ_ENTRY(leaf_switch) list;
 };
 
@@ -190,10 +196,25 @@ static void finish(struct leaf_switch *s, int err, bool is_answer)
 /* The output of the child is the number of the error, "0" for none. */
 static int write_in_child(int fd, void *userdata)
 {
-	const struct leaf_switch *s = userdata;
-	int err = leaf_write(&s->all->machine->roots, s->name, &s->result);
+	struct leaf_switch *s = userdata;
+	const struct roots *roots = &s->all->machine->roots;
+	const struct device *leaf = find_leaf(s);
+	int err;
 
+	if (leaf && !s->use && costs_has_elevator(leaf))
+		s->costs = costs_read(roots, leaf);
+	err = leaf_write(roots, s->name, &s->result);
 	return dprintf(fd, "%d", -err) < 0 ? -EIO : 0;
+}
+
+/* The file system of /var may be on a disk that hangs, and the switch does not wait for it. */
+static void save_costs_in_child(void *userdata)
+{
+	const struct leaf_switch *s = userdata;
+	const struct device *leaf = find_leaf(s);
+
+	if (leaf && s->costs)
+		costs_write(&s->all->machine->roots, leaf, s->costs);
 }
 
 static void on_written(int err, const char *output, size_t length,
@@ -213,6 +234,7 @@ static void start_waiting(struct leaf_switches *all)
 			.keep_fd = -1,
 			.limit_usec = LEAF_LIMIT_SEC * 1000000ULL,
 			.work = write_in_child,
+			.after = save_costs_in_child,
 			.done = on_written,
 			.userdata = s,
 		};

@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from fakemachine import Machine, Sutrod, restore
+from fakemachine import Machine, Sutrod, restore, wait_until
 
 FOLDER = "/var/lib/sutro/costs"
 NONE = "version 1\n"
@@ -90,6 +90,35 @@ def test_switch(saved: Machine, sutrod: Sutrod) -> None:
     boot(saved)
     saved.set_scheduler("sda", "sutro")
     sutrod.until(lambda: costs(saved, "sda") == COSTS)
+
+
+@pytest.fixture
+def used(machine: Machine, sutrod: Sutrod) -> Machine:
+    """sda was switched to the elevator, which has measured costs since the last save."""
+    have(machine, "sda")
+    machine.set_scheduler("sda", "none")
+    sutrod.start()
+    sutrod.call("UseDevices", ["/dev/sda"])
+    sutrod.elapse(HOUR_S)
+    machine.write(attribute("sda"), COSTS)
+    return machine
+
+
+def test_release(used: Machine, sutrod: Sutrod) -> None:
+    """The costs are saved before the kernel frees them with the elevator."""
+    assert files(used) == {}
+    sutrod.call("ReleaseDevices", ["/dev/sda"])
+    assert used.scheduler("sda") == "none"
+    wait_until(lambda: NAME in files(used))
+    assert files(used)[NAME].endswith(COSTS + "end\n")
+
+
+def test_release_beside_a_hanging_file_system(used: Machine, sutrod: Sutrod) -> None:
+    """The disk is released at once, and the costs are lost."""
+    used.fault("costs/.new", "hang")
+    (result,) = sutrod.call("ReleaseDevices", ["/dev/sda"])
+    assert (result["changed"], result["error"]) == (True, "")
+    assert used.scheduler("sda") == "none"
 
 
 def test_measured_costs_stay(saved: Machine, sutrod: Sutrod) -> None:

@@ -21,7 +21,8 @@
  *	queue/iosched/costs
  *		"version 1" and lines "read 4096 29629"; EINVAL
  *	queue/scheduler
- *		"none [bfq] sutro": EINVAL for a name that is not in the list
+ *		"none [bfq] sutro": EINVAL for a name that is not in the list; another one than sutro
+ *		ends the elevator with its costs
  *
  * Each write is added to ROOT/writes ("FILE TEXT"). ROOT/faults injects faults: for
  * a write to a file whose path ends in the first word, the second word is what
@@ -274,6 +275,13 @@ static int write_scheduler(const char *path, const char *name)
 				*w);
 	g_string_append_c(new, '\n');
 	spill(path, 0, new->str);
+	if (!g_str_equal(name, "sutro")) {
+		g_autofree char *folder = g_path_get_dirname(path);
+		g_autofree char *costs =
+			g_build_filename(folder, "iosched/costs", NULL);
+
+		unlink(costs);
+	}
 	return 0;
 }
 
