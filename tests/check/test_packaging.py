@@ -128,6 +128,51 @@ def test_udev_rule_applies_to_devices_that_are_there() -> None:
     assert "\ninstall=sutro.install\n" in PKGBUILD.read_text()
 
 
+@pytest.fixture
+def left(tmp_path: Path) -> Path:
+    """A root file system on which the packages left their files."""
+    for name in ("var/lib/sutro/costs/disk", "run/sutro/learnt", "etc/sutro/policy.d/own.policy"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    report = tmp_path / "run/systemd/report/io.sutro.Status"
+    report.parent.mkdir(parents=True)
+    report.symlink_to("/run/sutro/io.sutro.Status")
+    return tmp_path
+
+
+def on(root: Path, text: str) -> str:
+    """A scriptlet with the paths of another root file system, without macros of systemd."""
+    text = re.sub(r"^%\{\?systemd_.*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"(?<=\s)/(?=(?:run|var|etc)/)", f"{root}/", text)
+
+
+def remaining(root: Path) -> set[str]:
+    """The files and links of a root file system."""
+    return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
+
+
+def test_removal_of_the_rpm(left: Path) -> None:
+    """An upgrade keeps what the daemon has learnt; a removal keeps settings only."""
+    (body,) = re.findall(r"^%postun\n(.*?)^\n", SPEC.read_text(), re.MULTILINE | re.DOTALL)
+    before = remaining(left)
+    passes("sh", "-ec", on(left, body), "sh", "1")
+    assert remaining(left) == before
+    passes("sh", "-ec", on(left, body), "sh", "0")
+    assert remaining(left) == {"etc/sutro/policy.d/own.policy"}
+    assert not (left / "var/lib/sutro").exists()
+
+
+def test_removal_of_the_package_of_arch(left: Path) -> None:
+    """pacman keeps files that no package has; the scriptlet prints where they are."""
+    script = on(left, (TOP / "packaging/sutro.install").read_text())
+    printed = passes("bash", "-ec", f"{script}\npost_remove")
+    assert re.findall(r"rm -r (\S+)", printed) == [
+        f"{left}/etc/sutro/policy.d",
+        f"{left}/var/lib/sutro",
+    ]
+    assert "run/systemd/report/io.sutro.Status" not in remaining(left)
+
+
 @pytest.mark.parametrize("file", [SPEC, PKGBUILD], ids=lambda file: file.name)
 def test_configuration_is_kept(tmp_path: Path, file: Path) -> None:
     """Each file below /etc is one that an upgrade does not overwrite."""
