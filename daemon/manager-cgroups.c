@@ -14,6 +14,7 @@
 #include "control/class.h"
 #include "control/enforce.h"
 #include "control/reserve.h"
+#include "host/event.h"
 #include "manager.h"
 #include "policy/unit-cgroup.h"
 #include "restore.h"
@@ -131,7 +132,11 @@ static int flush(struct manager *m)
 	if (!m->ready && m->bus.is_open && units_pending(m->units) == 0 &&
 	    TAILQ_EMPTY(&m->switches.list)) {
 		m->ready = true;
-		log_debug("All units are known, weights are in force.");
+		log_event(EVENT_STARTED, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_VERSION", SUTRO_VERSION }),
+			  "sutrod " SUTRO_VERSION " has started: %s.",
+			  m->machine.dry_run ? "it writes nothing"
+					     : "weights are in force");
 		sd_notify(false, "READY=1");
 	}
 	return 0;

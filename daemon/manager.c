@@ -25,6 +25,7 @@
 #include "bus/quota.h"
 #include "bus/wait.h"
 #include "host/diskcall.h"
+#include "host/event.h"
 #include "host/sampler.h"
 #include "job.h"
 #include "manager.h"
@@ -122,7 +123,12 @@ int manager_reload(struct manager *m)
 	manager_renew_topology(m);
 	sd_event_source_set_time(m->reconcile, 0);
 	manager_request_all(m);
-	return err ?: conf_err;
+	err = err ?: conf_err;
+	if (!err)
+		log_event(EVENT_RELOADED, LOG_INFO, NULL,
+			  "The configuration and all policies were read "
+			  "again.");
+	return err;
 }
 
 /* ---- life ---- */
@@ -144,12 +150,15 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 		log_debug("Cannot save the measured costs.");
 	if (roots_are_real(&m->machine.roots) &&
 	    job_kind(m->systemd) == JOB_RESTART) {
-		log_info("Weights stay in force over a restart.");
+		log_event(EVENT_RESTARTS, LOG_INFO, NULL,
+			  "sutrod restarts: weights and limits stay in force.");
 		return sd_event_exit(m->machine.event, 0);
 	}
 	if (resyncs_follow(&m->machine, false) < 0)
 		log_oom();
 	cgfiles_restore(&m->files, cgroup_tree_root(m->machine.tree));
+	log_event(EVENT_STOPPED, LOG_INFO, NULL,
+		  "sutrod has stopped: weights and limits are restored.");
 	return sd_event_exit(m->machine.event, 0);
 }
 

@@ -502,6 +502,26 @@ int method_get_policy(sd_bus_message *call, void *userdata, sd_bus_error *error)
 
 /* ---- ReloadPolicies, PolicyErrors, MistakenPolicyFiles ---- */
 
+static void report_reload(struct bus *b, sd_bus_message *call)
+{
+	const char *client = sd_bus_message_get_sender(call);
+	_cleanup_free_ char *text = NULL;
+	uid_t uid;
+
+	if (bus_caller_uid(b, call, &uid) < 0)
+		return;
+	text = asprintf_or_null("%u", (unsigned int)uid);
+	if (!text) {
+		log_oom();
+		return;
+	}
+	log_event(EVENT_POLICIES_RELOADED, LOG_INFO,
+		  EVENT_FIELDS({ "SUTRO_CLIENT", client },
+			       { "SUTRO_UID", text }),
+		  "The user %s (client %s) had all policies read again.", text,
+		  client);
+}
+
 static int reload_policies(struct bus *b, sd_bus_message *call,
 			   sd_bus_error *error)
 {
@@ -513,7 +533,10 @@ static int reload_policies(struct bus *b, sd_bus_message *call,
 					 "(%s), and those that were in force "
 					 "stay: see journalctl -u sutrod",
 					 strerror(-r));
-	return r < 0 ? r : sd_bus_reply_method_return(call, "");
+	if (r < 0)
+		return r;
+	report_reload(b, call);
+	return sd_bus_reply_method_return(call, "");
 }
 
 int method_reload_policies(sd_bus_message *call, void *userdata,

@@ -29,6 +29,7 @@
 
 #include "host/costs.h"
 #include "host/diskcall.h"
+#include "host/event.h"
 #include "host/store.h"
 #include "host/sysblock.h"
 
@@ -354,9 +355,11 @@ static void restore(const struct roots *roots, const struct device *leaf,
 			mistake = "the module refuses its costs";
 	}
 	if (mistake)
-		log_warning("%s: ignoring %s/%s: %s. Costs are measured again, "
-			    "and replace the file within an hour.",
-			    leaf->node, roots->costs, d->name, mistake);
+		log_event(EVENT_COSTS_IGNORED, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node }),
+			  "%s: ignoring %s/%s: %s. Costs are measured again, "
+			  "and replace the file within an hour.",
+			  leaf->node, roots->costs, d->name, mistake);
 	else if (err)
 		log_warning_errno(err,
 				  "%s: cannot restore costs of requests from "

@@ -35,6 +35,12 @@ static const char *const ids[] = {
 	[EVENT_DISK_HANGS] = "f55ec5dc2c584bb0b9ab77f8d9c4a952",
 	[EVENT_DISK_ANSWERS] = "7bce3a4fb7b249e7ae4e7b00bc9172cd",
 	[EVENT_CAPACITY_TWICE] = "11744e59b6ac4cfd91b38f2fa95e8b97",
+	[EVENT_STARTED] = "45b0cd7b22164c7690df47279cd179e4",
+	[EVENT_STOPPED] = "6e13f2f84f7b4bf5a1786d2aabc31ae9",
+	[EVENT_RESTARTS] = "80134e4104a544a78f0dfe89e300b410",
+	[EVENT_POLICIES_RELOADED] = "5e2725a39ff94cef9e63c38d368f10fb",
+	[EVENT_RELOADED] = "31817baef67c461e93e5a0e353dd0101",
+	[EVENT_COSTS_IGNORED] = "f9a9d810c6364f06b3fb9ff23525c696",
 };
 
 static int add(char ***assignments, const char *name, const char *value)

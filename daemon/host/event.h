@@ -30,6 +30,12 @@ enum event {
 	EVENT_DISK_HANGS,
 	EVENT_DISK_ANSWERS,
 	EVENT_CAPACITY_TWICE,
+	EVENT_STARTED,
+	EVENT_STOPPED,
+	EVENT_RESTARTS,
+	EVENT_POLICIES_RELOADED,
+	EVENT_RELOADED,
+	EVENT_COSTS_IGNORED,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

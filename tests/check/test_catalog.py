@@ -39,6 +39,34 @@ def test_entries_name_only_fields_of_their_event() -> None:
         assert all(named <= one for one in sent), event
 
 
+def test_entries_are_complete() -> None:
+    """Each has an explanation in a paragraph of its own, and manual pages of this tree."""
+    pages = {path.name for path in (TOP / "Documentation/man").iterdir()}
+    for identifier, text in entries().items():
+        head, _, body = text.strip().partition("\n\n")
+        assert re.fullmatch(r"Subject: .+\nDefined-By: sutrod\nDocumentation: .+", head), identifier
+        named = re.findall(r"man:([\w.-]+)\((\d)\)", head)
+        assert named and {f"{page}.{section}" for page, section in named} <= pages, identifier
+        assert body.endswith("."), identifier
+
+
+def test_calls_that_change_something_log_an_event() -> None:
+    """Each method of the bus with a polkit action, except those that only read."""
+    text = (TOP / "Documentation/org.sutro1.xml").read_text()
+    methods = set(re.findall(r'<method name="(\w+)">', text))
+    reading = {name for name in methods if re.match(r"(List|Get|Explain|Resolve|History)", name)}
+    events = {
+        "UseDevices": "EVENT_LEAF_SWITCHED",
+        "ReleaseDevices": "EVENT_LEAF_SWITCHED",
+        "SetPolicy": "EVENT_POLICY_SET",
+        "ResetPolicy": "EVENT_POLICY_RESET",
+        "ReloadPolicies": "EVENT_POLICIES_RELOADED",
+        "Reload": "EVENT_RELOADED",
+    }
+    assert methods - reading - {"CheckPolicies", "Dump"} == events.keys()
+    assert set(events.values()) <= EVENTS.keys()
+
+
 def test_journalctl_reads_the_catalog(tmp_path: Path) -> None:
     folder = tmp_path / "usr/lib/systemd/catalog"
     folder.mkdir(parents=True)

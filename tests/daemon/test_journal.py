@@ -2,12 +2,13 @@
 """Changes of state in the journal: each is reported once, with its fields and its catalog entry."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd
+from fakemachine import INTERFACE, NAME, PATH, TOP, Bus, Machine, Sutrod, Systemd
 from journal import Journal
 from plant import set_policy
 
@@ -152,6 +153,54 @@ def test_policy_over_the_bus(sutrod: Sutrod, journal: Journal, lifetime: str, su
     assert subset(reset, "UNIT", "LIFETIME", "CLIENT", "UID") == [
         (subject, lifetime, client, str(os.getuid()))
     ]
+
+
+def test_beginning_and_end(sutrod: Sutrod, journal: Journal) -> None:
+    """The start is reported when weights are in force, and the end when they are restored."""
+    sutrod.start(**journal.environment)
+    (started,) = journal.of("STARTED")
+    version = re.search(r"version: '([0-9.]+)',\n  license", (TOP / "meson.build").read_text())
+    assert version and started["SUTRO_VERSION"] == version[1] == sutrod.property("Version")
+    assert not journal.of("STOPPED")
+    sutrod.stop()
+    assert len(journal.of("STARTED")) == len(journal.of("STOPPED")) == 1
+    assert not journal.of("RESTARTS")
+
+
+def test_reloads(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """Each successful one is reported, that of policies with its user."""
+    sutrod.start(**journal.environment)
+    assert not journal.of("POLICIES_RELOADED") and not journal.of("RELOADED")
+    sutrod.call("ReloadPolicies")
+    (message,) = journal.of("POLICIES_RELOADED")
+    client = sutrod.bus.connection.get_unique_name()
+    assert subset([message], "CLIENT", "UID") == [(client, str(os.getuid()))]
+    assert not journal.of("RELOADED")
+    sutrod.call("Reload")
+    assert len(journal.of("RELOADED")) == len(journal.of("POLICIES_RELOADED")) == 1
+
+
+def test_leaf_is_used_and_released(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """Both have the leaf, and its schedulers before and after."""
+    sutrod.start(**journal.environment)
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    sutrod.call("ReleaseDevices", ["/dev/sdd"])
+    messages = journal.of("LEAF_SWITCHED")
+    assert subset(messages, "LEAF", "PREVIOUS", "SCHEDULER") == [
+        ("/dev/sdd", "none", "sutro"),
+        ("/dev/sdd", "sutro", "none"),
+    ]
+
+
+def test_costs_that_are_ignored(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """A damaged file of a disk is reported with the disk."""
+    machine.set_scheduler("sdd", "sutro")
+    folder = "/sys/devices/virtual/block/sdd"
+    machine.write(f"{folder}/queue/iosched/costs", "version 1\n")
+    machine.write(f"{folder}/wwid", "eui.1\n")
+    machine.write("/var/lib/sutro/costs/_eui.1", "damaged\n")
+    sutrod.start(**journal.environment)
+    sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
 
 
 def test_long_policy_over_the_bus(sutrod: Sutrod, journal: Journal) -> None:
