@@ -19,7 +19,8 @@
     image-containers-SERIES-root
                          the same with recipes/containers.packages, for one stage
     package-nri-root     package-root with recipes/package-nri.packages: Go and its libraries
-    distributions-root   package-root with recipes/distributions.packages: rpm, makepkg, nix
+    distributions-root   package-root with recipes/distributions.packages: rpm, makepkg, nix;
+                         and recipes/autopkgtest.packages
     suites-root          recipes/suites.packages: compilers and programs for xfstests and LTP
     build-SERIES-root    a copy of build-root with headers and source of a backports kernel
 
@@ -180,8 +181,8 @@ def _guest_with(name: str, *hooks: str) -> Recipe:
 
 
 def distributions_recipe() -> Recipe:
-    """The tree with the package tools of other distributions, which one stage needs."""
-    packages = (*_listed("package"), *_listed("distributions"))
+    """The tree with the package tools of other distributions and autopkgtest, for one stage."""
+    packages = (*_listed("package"), *_listed("distributions"), *_listed("autopkgtest"))
     return Recipe("distributions", packages, (WITH_BUILDER,))
 
 

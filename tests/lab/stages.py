@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import deep, gotest, guest, junit, products, reboots, virtual
+from . import autopkgtest, deep, gotest, guest, junit, products, reboots, virtual
 from .cache import Cache
 from .junit import Results
 from .namespace import remove_tree
@@ -33,6 +33,7 @@ from .roots import (
     image_recipe,
     metrics_recipe,
     nri_recipe,
+    package_recipe,
     packages_of,
     page_recipe,
     slurm_recipe,
@@ -46,9 +47,9 @@ Run = Callable[[Cache, Path], Results]
 TRACING = ("test_elevator_debug.py", "test_elevator_prompt.py")
 SMP = ("test_elevator.py", "test_elevator_load.py", "test_elevator_requests.py")
 DAEMON = (
-    "test_daemon.py", "test_first_guarantee.py", "test_libcgroup.py", "test_packages.py",
-    "test_policies.py", "test_purge.py", "test_reach.py", "test_sutroctl.py", "test_topology.py",
-    "test_without_module.py",
+    "test_autopkgtest.py", "test_daemon.py", "test_first_guarantee.py", "test_libcgroup.py",
+    "test_packages.py", "test_policies.py", "test_purge.py", "test_reach.py", "test_sutroctl.py",
+    "test_topology.py", "test_without_module.py",
 )  # fmt: skip
 # Its commands are tested.
 LANDING_PAGE = "README.md"
@@ -96,7 +97,9 @@ UNIT = (*PACKAGES, "tests/unit/", "tests/daemon/", "tests/ctl/", "tests/sim/", "
 PAGE = (*HOST_HALF, "tests/page/", "tests/browser.py", "tests/unit/", "tests/daemon/",
         "tests/meson.build", "tests/fakemachine.py", "tests/livedaemon.py", "tests/mocksystemd.py",
         "tests/privatebus.py", "tests/virtualclock.py")  # fmt: skip
-DISTRIBUTIONS = (*HOST_HALF, "packaging/", "tests/packaging/")
+DISTRIBUTIONS = (*HOST_HALF, "packaging/", "tests/packaging/", "tests/unit/", "tests/daemon/",
+                 "tests/fakemachine.py", "tests/livedaemon.py", "tests/mocksystemd.py",
+                 "tests/privatebus.py", "tests/virtualclock.py")  # fmt: skip
 VIRTUAL = (*KERNEL_HALF, "tests/uml/", "tests/rig/", "tests/bench/")
 BOOT = (*PACKAGES, "tests/boot/", "tests/rig/")
 
@@ -191,7 +194,12 @@ def stages(
             (build,),
             extent=f"{fuzz_minutes:g} minutes",
         ),
-        Stage("distributions", distributions, DISTRIBUTIONS, (distributions_recipe(),)),
+        Stage(
+            "distributions",
+            distributions,
+            DISTRIBUTIONS,
+            (distributions_recipe(), package_recipe()),
+        ),
         in_uml("kunit", virtual.kunit),
         *(in_uml(f"owners-{s}", partial(virtual.owners_stage, version=s), s) for s in KERNELS),
         *(in_uml(f"layers-{s}", partial(virtual.layers_stage, version=s), s) for s in KERNELS),
@@ -264,11 +272,17 @@ def page(cache: Cache, source: Path) -> Results:
 
 
 def distributions(cache: Cache, source: Path) -> Results:
-    """The packages of other distributions, by the tools of those in Debian's archive."""
+    """The packages of other distributions, by the tools of those in Debian's archive, and our own.
+
+    Those of Debian are tested by autopkgtest.
+    """
     work, log = _work(cache, source, "distributions")
     root = bootstrapped(cache, distributions_recipe())
     status = products.as_builder(root, "distributions", work, log, check=False)
-    return _without_work(work, junit.read_stage(work / "distributions.xml", status, log))
+    results = junit.read_stage(work / "distributions.xml", status, log)
+    results = _without_work(work, results)
+    results.add(autopkgtest.run(cache, source, root))
+    return results
 
 
 def _tested(cache: Cache, source: Path, name: str, *suites: str, setup: str = "") -> Results:

@@ -27,6 +27,15 @@ def test_every_program_is_listed() -> None:
     assert sorted([*listed, "control"]) == sorted(os.listdir(DEBIAN / "tests"))
 
 
+def test_library_has_the_files_of_meson() -> None:
+    """The daemon test compiles the fake kernel files itself."""
+    text = (KERNEL.parent / "tests/daemon/meson.build").read_text()
+    body = text.partition("'kernelfiles',")[2].partition("dependencies:")[0]
+    program = (DEBIAN / "tests/daemon").read_text()
+    names = re.findall(r"'\.\./unit/(\S+)'", body)
+    assert names and names == re.findall(r"tests/unit/(\S+\.c)", program)
+
+
 @pytest.mark.parametrize("one", TESTS, ids=lambda one: one["Tests"])
 def test_program(one: dict[str, str]) -> None:
     """It can be executed; its packages are ours, or those that the lab's own tests need."""
