@@ -13,6 +13,8 @@ OTHER = "version 1\nread 4096 5000\n"
 DISK = {"device/model": "Fast  SSD/9", "wwid": "eui.0025", "device/firmware_rev": "5B2Q"}
 NAME = "Fast__SSD_9_eui.0025"
 HOUR_S = 3600
+# Less than the limit of the child that saves: the clock of the daemon is faster than a busy host.
+CHILD_S = 50
 MOST = 256
 
 
@@ -139,7 +141,10 @@ def test_saved_when_changed(saved: Machine, sutrod: Sutrod) -> None:
     sutrod.elapse(2 * HOUR_S)
     assert file.stat().st_ino == before.st_ino
     have(saved, "sda", OTHER)
-    sutrod.elapse(HOUR_S)
+    workers = len(sutrod.children().split())
+    for _ in range(HOUR_S // CHILD_S + 1):
+        sutrod.elapse(CHILD_S)
+        wait_until(lambda: len(sutrod.children().split()) <= workers)
     sutrod.until(lambda: file.read_text().endswith(OTHER + "end\n"))
 
 
