@@ -189,26 +189,34 @@ static bool sutro_expects_protected(const struct sutro_core *core)
 	       sutro_before(core->now_ns, core->expected_until_ns);
 }
 
-/* Others may make room for @group, which has left: see 3. */
+/*
+ * Others may make room for @group, which has left: see 3.  Of several groups, they do so for the
+ * one that may stay away longest, and have as much as the one with the shortest pauses can bear.
+ */
 static void sutro_expect(struct sutro_core *core, struct sutro_group *group)
 {
 	const struct sutro_group_protect *own = group->protect;
 	bool protects = sutro_group_protected(group) || (own && own->pauses);
+	bool expects = sutro_expects_protected(core);
 	u64 until_ns, room_ns = 0;
 
 	if (protects) {
 		until_ns = sutro_back_until_ns(group);
 		room_ns = 1000ULL * sutro_think_longest_us(&own->think) *
 			  (100 - core->tunables.protect) / 100;
-	} else if (group->think_ns <= sutro_return_ns(core) &&
-		   !sutro_expects_protected(core)) {
+		if (expects)
+			room_ns = min(room_ns, core->expected_room_ns);
+	} else if (group->think_ns <= sutro_return_ns(core) && !expects) {
 		until_ns = group->leave_at_ns + 2 * sutro_return_ns(core);
 	} else {
 		return;
 	}
+	core->expected_room_ns = room_ns;
+	if (expects && core->expected != group &&
+	    sutro_before(until_ns, core->expected_until_ns))
+		return;
 	core->expected = group;
 	core->expected_protected = protects;
-	core->expected_room_ns = room_ns;
 	core->expected_until_ns = until_ns;
 }
 

@@ -24,8 +24,9 @@
  * are protected, it may have requests queued.  So may one that is far short beside them
  * (sutro-trial.c).  Groups that are
  * entitled to as much as a protected one are protected with it, those of other slices included
- * (sutro-favoured.c).  A group of a higher class or of more than SUTRO_PROTECT_SENSITIVE times
- * the weight is latency-sensitive:
+ * (sutro-favoured.c), and on a rotational device those that its slices would serve: none of their
+ * requests is sent in reserved windows otherwise.  A group of a higher class or of more than
+ * SUTRO_PROTECT_SENSITIVE times the weight is latency-sensitive:
  * its latency is protected, too; of others, only the rate is.  A group is protected until it is
  * no longer favoured, or thinks for longer than it did recently, or nearly all of the time was
  * shared for a while and a new trial begins (sutro-window.c).  While other groups have no

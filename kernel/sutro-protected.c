@@ -159,14 +159,6 @@ static void sutro_protect_mark(struct sutro_core *core)
 	}
 }
 
-/* May a group be protected beside others because it is entitled to as much as one of these? */
-static bool sutro_protect_keeps_up(const struct sutro_core *core,
-				   const struct sutro_group *group)
-{
-	return !sutro_protect_has_slices(core, group) &&
-	       sutro_group_keeps_up(group);
-}
-
 /*
  * Limit the shared part of a cycle if the latency target of a protected group needs that.  Beside
  * a target that is out of reach, the shares of all protected groups are reserved.
@@ -262,7 +254,7 @@ static bool sutro_protect_may(const struct sutro_core *core,
 	return core->nr_active > 1 && !core->tunables.fairness &&
 	       ((latency && latency->held) || sutro_group_reserving(group) ||
 		sutro_protect_is_favoured(core, group) ||
-		sutro_protect_keeps_up(core, group));
+		sutro_group_keeps_up(group));
 }
 
 /* For how long was a group away that has a request now?  0 = it was not, or had none before. */
@@ -346,7 +338,7 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	reserving = sutro_group_reserving(group);
 	if (timed || ((own->needed || reserving) && group->queued == 1) ||
 	    (sutro_protects(protect) &&
-	     (reserving || sutro_protect_keeps_up(core, group) ||
+	     (reserving || sutro_group_keeps_up(group) ||
 	      (own->needed && (!sutro_group_favoured(group, 1) ||
 			       sutro_trial_is_far_short(own))))))
 		sutro_protect_join(core, group, now_ns);
@@ -396,7 +388,7 @@ u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 	list_for_each_entry_safe(own, next, &protect->groups, list) {
 		if (!sutro_protect_may(core, own->group) ||
 		    (!own->reserving && !sutro_protect_by_target(own) &&
-		     !sutro_protect_keeps_up(core, own->group))) {
+		     !sutro_group_keeps_up(own->group))) {
 			sutro_protect_remove(core, own->group);
 			continue;
 		}
