@@ -309,13 +309,19 @@ static inline u32 sutro_at_work(const struct sutro_core *core)
 	return core->in_flight - (core->flush_data ? core->commits : 0);
 }
 
-/* Would one more request like those at work cost a group that is away more than is allowed? */
+/*
+ * Would one more request like those at work cost a group that is away more than is allowed?  A
+ * flush may take any time.
+ */
 static inline bool sutro_room_is_full(const struct sutro_core *core)
 {
 	u32 nr = sutro_at_work(core);
 
-	return nr && core->in_flight_ns + div_u64(core->in_flight_ns, nr) >
-			     core->expected_room_ns;
+	if (!nr)
+		return false;
+	return (core->commits && !core->flush_data) ||
+	       core->in_flight_ns + div_u64(core->in_flight_ns, nr) >
+		       core->expected_room_ns;
 }
 
 /*

@@ -24,14 +24,14 @@
  *
  * A group that comes back after a pause waits for the requests of others at the device.  A drive
  * has up to 32 of them, of 8 ms each.  So others leave room for a group that was protected, and on
- * a rotational device for each favoured one that pauses for longer than slices wait for it.  They
- * do so until the longest of its last think times has passed, and an eighth of that.  On a
- * rotational device they have as many requests at work meanwhile as take the loss that `protect`
- * allows of that time, and always one.
+ * a rotational device for favoured ones that pause for longer than slices wait for them
+ * (sutro-protected.c).  They do so until the second longest of its last think times has passed, and
+ * an eighth of that: one long pause does not count.  On a rotational device they have as many
+ * requests at work meanwhile as take the loss that `protect` allows of that time, and always one.
  *
  *	a (weight 500) reads eight blocks, 8 ms each, and pauses for 300 ms; b (100) has 32 random
  *	reads at a time.  3 % of 300 ms are 9 ms: b has one request at the device while a is away.
- *	a has 0.93 of its rate alone, and b 0.45 of its own.  With 32, it were 0.67 and 0.78.  For a
+ *	a has 0.91 of its rate alone, and b 0.46 of its own.  With 32, it were 0.67 and 0.78.  For a
  *	pause of 700 ms, two requests of b fit.
  */
 #include "sutro-core.h"
@@ -172,9 +172,8 @@ static void sutro_wait_no_longer(struct sutro_core *core,
 /* Until when may a group that was protected, or pauses, be back? */
 static u64 sutro_back_until_ns(const struct sutro_group *group)
 {
-	u64 longest_ns =
-		1000ULL * sutro_think_longest_us(&group->protect->think);
-	u64 until_ns = group->empty_since_ns + longest_ns * 9 / 8;
+	u64 pause_ns = 1000ULL * sutro_think_habit_us(&group->protect->think);
+	u64 until_ns = group->empty_since_ns + pause_ns * 9 / 8;
 	u64 least_ns = group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
 
 	if (sutro_group_protected(group) && sutro_before(until_ns, least_ns))
@@ -202,7 +201,7 @@ static void sutro_expect(struct sutro_core *core, struct sutro_group *group)
 
 	if (protects) {
 		until_ns = sutro_back_until_ns(group);
-		room_ns = 1000ULL * sutro_think_longest_us(&own->think) *
+		room_ns = 1000ULL * sutro_think_habit_us(&own->think) *
 			  (100 - core->tunables.protect) / 100;
 		if (expects)
 			room_ns = min(room_ns, core->expected_room_ns);

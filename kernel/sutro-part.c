@@ -237,13 +237,17 @@ static u64 sutro_part_usable_gaps(const struct sutro_protect *protect)
 			      : gaps;
 }
 
-/* May some protected group be back at any time, so that no gap is known in advance? */
+/*
+ * May some protected group be back at any time, so that no gap is known in advance?  Its think
+ * times have to be known for that.
+ */
 static bool sutro_part_is_irregular(const struct sutro_protect *protect)
 {
 	const struct sutro_group_protect *own;
 
 	list_for_each_entry(own, &protect->groups, list)
-		if (2 * sutro_think_quiet_us(&own->think) < own->think.mean_us)
+		if (own->think.nr >= SUTRO_THINK_FEW &&
+		    2 * sutro_think_quiet_us(&own->think) < own->think.mean_us)
 			return true;
 	return false;
 }

@@ -266,20 +266,23 @@ static u64 sutro_away_ns(const struct sutro_group *group, u64 now_ns)
 }
 
 /*
- * Does a favoured group pause for longer than a rotational device would be kept for it?  Slices
- * give it what it is entitled to while it comes back in time, but the first request after a pause
- * would wait for all that the drive has (sutro-leave.c).  It pauses if one of its last think times
- * was that long, or this one if those are not known yet.
+ * Does a favoured group with a request or two at random places pause for longer than a rotational
+ * device would be kept for it?  Slices give it what it is entitled to while it comes back in time,
+ * but the first request after a pause would wait for all that the drive has (sutro-leave.c).  It
+ * pauses if it did twice of late, or if it just did and its think times are not known yet.  A group
+ * with more requests may only seem to pause: its others are at other leaves of a stripe.
  */
 static bool sutro_protect_pauses(const struct sutro_core *core,
 				 struct sutro_group *group, u64 now_ns)
 {
 	const struct sutro_group_protect *own = group->protect;
-	u64 pause_us = own ? sutro_think_longest_us(&own->think)
+	u64 pause_us = own ? sutro_think_habit_us(&own->think)
 			   : div_u64(sutro_away_ns(group, now_ns), US);
 
 	return core->tunables.rotational && core->tunables.protect &&
 	       pause_us > SUTRO_PROTECT_HOLD_SEEKS_US &&
+	       (!own || own->depth <= SUTRO_DEPTH_MIN) &&
+	       sutro_group_seeky(group) && !sutro_group_reserving(group) &&
 	       sutro_group_favoured(group, 1);
 }
 

@@ -44,10 +44,13 @@ static inline u32 sutro_think_min_us(const struct sutro_think *think)
 	return think->sorted_us[0];
 }
 
-/* The longest of the times that are kept, 0 = none is known. */
-static inline u32 sutro_think_longest_us(const struct sutro_think *think)
+/*
+ * The second longest of the times that are kept: a pause that long is no exception.  0 = not
+ * known.
+ */
+static inline u32 sutro_think_habit_us(const struct sutro_think *think)
 {
-	return think->nr ? think->sorted_us[think->nr - 1] : 0;
+	return think->nr > 1 ? think->sorted_us[think->nr - 2] : 0;
 }
 
 /* For how long does the group not come back? */
