@@ -23,6 +23,7 @@ from bench.suites import results
 from rig import result
 from uml import attacks as hostile
 from uml import drawn, drawn_pairs
+from uml import locks as locking
 from uml import protect as favoured
 from uml import robustness as unbroken
 from uml import scenario as fair
@@ -39,7 +40,7 @@ from .setup import SOURCE, has_place, in_guest, prepare
 # The module of each kind that reads a file.
 FILES = {
     "fairness": fair, "protect": favoured, "v7": founding, "attacks": hostile,
-    "promises": promised,
+    "locks": locking, "promises": promised,
     "attribution": stacks,
     "overhead": costly, "scale": growing, "harm": harmed, "applications": databases,
 }  # fmt: skip
@@ -75,7 +76,7 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
         raise LabError(str(error)) from error
     kinds = {
         "fairness": fairness, "protect": fairness, "v7": fairness, "attacks": attacks,
-        "promises": promises,
+        "locks": fairness, "promises": promises,
         "attribution": attribution,
         "overhead": by_machine, "scale": by_machine, "harm": harm, "applications": applications,
     }  # fmt: skip
@@ -83,11 +84,11 @@ def bench(cache: Cache, options: argparse.Namespace) -> int:
 
 
 def fairness(cache: Cache, options: argparse.Namespace, book: Book) -> int:
-    """Run scenarios of fairness, of protection or of the founding mail in virtual time."""
+    """Run scenarios of shares, latencies or locks in virtual time."""
     if options.jobs is not None and options.jobs < 1:
         raise LabError(f"--jobs {options.jobs}: at least 1")
     host.ensure_packages()
-    machine = uml.machine(cache, SOURCE)
+    machine = uml.machine(cache, SOURCE, "locks" if options.bench == "locks" else "plain")
     found = run_all(book.runs(), machine, step, options.jobs or os.cpu_count() or 1)
     if getattr(options, "random", None):
         total = RANDOM[options.bench].summary(options.seed, found)

@@ -201,6 +201,7 @@ def stages(
             (distributions_recipe(), package_recipe()),
         ),
         in_uml("kunit", virtual.kunit),
+        in_uml("locks", virtual.locks_stage),
         *(in_uml(f"owners-{s}", partial(virtual.owners_stage, version=s), s) for s in KERNELS),
         *(in_uml(f"layers-{s}", partial(virtual.layers_stage, version=s), s) for s in KERNELS),
         *(in_uml(f"weights-{s}", partial(virtual.weights_stage, version=s), s) for s in KERNELS),

@@ -27,7 +27,7 @@ GUESTS = each(
     "containers", "daemon", "measure", "metrics", "nri", "page", "slurm", "smp", "stacking",
     "upgrade",
 )  # fmt: skip
-VIRTUAL = each("stress", "layers", "deep", "kunit", "owners", "series", "weights")
+VIRTUAL = each("stress", "layers", "deep", "kunit", "locks", "owners", "series", "weights")
 KERNEL_HALF = ALL - {"distributions"}
 HOST_HALF = GUESTS | each("boot", "checks", "distributions", "fuzz", "long")
 # One file of each room, and the stages that it invalidates.

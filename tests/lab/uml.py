@@ -3,6 +3,7 @@
 
     plain   that             debug   the same, checking itself
     layers  that, with drivers that the series patches
+    locks   plain, with counts of lock acquisitions
     suites  plain, with options that xfstests and LTP need (umlsuites.py)
     deep    the same kernel as one of a PC that looks for data races (deep.py)
 
@@ -39,6 +40,7 @@ CONFIGS = {
     "debug": ("common.config", "uml.config", "debug.config", "uml-debug.config"),
     "layers": ("common.config", "uml.config", "debug.config", "uml-debug.config",
                "uml-layers.config"),
+    "locks": ("common.config", "uml.config", "uml-locks.config"),
     "suites": ("common.config", "uml.config", "uml-owners.config", "uml-suites.config"),
     "deep": ("common.config", "debug.config", "deep.config"),
 }  # fmt: skip
@@ -147,12 +149,12 @@ def _make(
     return log
 
 
-def machine(cache: Cache, source: Path) -> Callable[[str, dict], dict]:
+def machine(cache: Cache, source: Path, flavour: str = "plain") -> Callable[[str, dict], dict]:
     """A function that runs a plan of tests/uml/plan.py on a machine of its own: name, plan, result.
 
     Several may run at a time. The console and all else of a run is in runs/.../NAME.
     """
-    ours = kernel(cache, source, "plain")
+    ours = kernel(cache, source, flavour)
     image_root(cache, KERNEL)
 
     def one(name: str, plan: dict) -> dict:

@@ -22,7 +22,7 @@ from .cache import Cache
 from .junit import Results, judged, reason
 from .progress import LabError, step
 
-QUICK = "tests/uml/quick.toml"
+QUICK, LOCKS = "tests/uml/quick.toml", "tests/uml/locks.toml"
 REPEATED = ("two-to-one-hdd", "sutro")
 STRESS_S = 60
 # Of each layer.
@@ -122,6 +122,14 @@ def weights_stage(cache: Cache, source: Path, *, version: str) -> Results:
     found = uml.run(cache, folder, "weights", weights.plan(), WEIGHTS_TIMEOUT_S)
     results.add(_judged(weights.judge(found)))
     return results
+
+
+def locks_stage(cache: Cache, source: Path) -> Results:
+    """Lock acquisitions for a request under Sutro."""
+    scenarios = [one for one in load(Book, source / LOCKS).only([], ["sutro"]).runs() if one.goal]
+    machine = uml.machine(cache, source, "locks")
+    rows = run_all(scenarios, machine, step, os.cpu_count() or 1)
+    return _judged(replace(row, scenario=f"locks.{row.scenario}") for row in rows if row.counts)
 
 
 def _judged(rows: Iterable[Result]) -> Results:

@@ -39,7 +39,7 @@ from lab.namespace import end_all
 from lab.progress import LabError
 from rig.result import Result, failed
 
-from . import entitlement, plan
+from . import entitlement, locks, plan
 from .measure import NAN, Run
 from .scenario import ALONE, DEMAND, NEIGHBOUR, Goal, Scenario
 
@@ -47,6 +47,7 @@ from .scenario import ALONE, DEMAND, NEIGHBOUR, Goal, Scenario
 Machine = Callable[[str, dict], dict]
 SHARING = ("bfq", "iocost", "sutro")
 SHOWN_GROUPS = 6
+SHOWN_LOCKS = 12
 PERCENTILES = (50, 99, 99.9)
 SETTLE_S = 2.0
 # A scheduler protects a group that has at least this part of min(alone, entitled).
@@ -204,6 +205,7 @@ class Comparison:
                 "fair_mbps": number(self.fair_mbps(run)),
                 "finish_s": number(run.finish_s()) if self.scenario.until else None,
                 "series": run.series() if self.scenario.series else [],
+                "locks": numbers(run.locks_per_request()),
                 "latency_us": {
                     group: numbers({f"p{p:g}": run.latency_us(group, p) for p in PERCENTILES})
                     for group in run.shares()
@@ -242,6 +244,8 @@ def run_all(
                 else:
                     for run in comparison.runs.values():
                         print(comparison.summary(run))
+                        if scenario.counts_locks:
+                            print(lock_classes(run))
                         if scenario.series:
                             rows = run.series()
                             cells = [[show.number(value) for value in row.values()] for row in rows]
@@ -323,6 +327,19 @@ def number(value: float) -> float | None:
 def numbers(values: dict[str, float]) -> dict[str, float | None]:
     """The same of several."""
     return {name: number(value) for name, value in values.items()}
+
+
+def lock_classes(run: Run) -> str:
+    """One line about the locks of a run for a request: the scheduler's own, and the most taken."""
+    counted = run.locks_per_request()
+    mine = locks.own(run.scheduler, counted)
+    rest = sorted((n, name) for name, n in counted.items() if name not in mine)
+    first = [(name, n) for n, name in reversed(rest[-SHOWN_LOCKS:])]
+    mine_shown, rest_shown = (
+        " ".join(f"{name} {n:.4f}" for name, n in some) or "none"
+        for some in (sorted(mine.items()), first)
+    )
+    return f"    own locks for a request: {mine_shown}; of others, the most: {rest_shown}"
 
 
 def _short(value: float) -> str:

@@ -16,6 +16,9 @@
     weight_ms            how late a group is in having its share after the last event
     settle_s             from the last event until every second thereafter has all shares within 5 %
     finish_s             when the awaited job ended, from its start
+    locks                acquisitions of the scheduler's own locks for a request (locks.py)
+    all_locks            acquisitions of all locks of the kernel for a request: also those of
+                         fio, of the block layer, of the driver and of timers
 
 How late. A group shall receive device time at a rate r from a moment on. It is late by the least D
 with which its service at all times t after that is at least r (t - D). That is the latency of its
@@ -31,6 +34,7 @@ from dataclasses import dataclass
 
 from rig.modeldisk import Truth, Usage, parse_truth
 
+from . import locks
 from .scenario import Scenario
 
 NAN = math.nan
@@ -47,6 +51,7 @@ class Sample:
     truth: Truth
     charged_ns: dict[str, int]
     dequeued: dict[str, int]
+    acquired: dict[str, int]
 
 
 class Run:
@@ -61,6 +66,7 @@ class Run:
                 parse_truth(sample["truth"]),
                 {path: _stat(text, "time_ns") for path, text in sample["stat"].items()},
                 {path: _stat(text, "dequeue") for path, text in sample["stat"].items()},
+                locks.acquisitions(sample.get("locks", "")),
             )
             for sample in result["samples"]
         ]
@@ -201,6 +207,23 @@ class Run:
 
     def p99_us(self, of: tuple[str, ...]) -> float:
         return self.latency_us(of[0], 99)
+
+    # ---- locks ----
+
+    def locks_per_request(self) -> dict[str, float]:
+        """Acquisitions for a request, by class; empty unless the kernel counted them."""
+        before, after = self.samples[0].acquired, self.samples[-1].acquired
+        requests = self.iops() * self.elapsed_s
+        if not requests:
+            return {}
+        return {name: (n - before.get(name, 0)) / requests for name, n in after.items()}
+
+    def locks(self) -> float:
+        counted = self.locks_per_request()
+        return sum(locks.own(self.scheduler, counted).values()) if counted else NAN
+
+    def all_locks(self) -> float:
+        return sum(self.locks_per_request().values()) or NAN
 
     # ---- what happens when something changes ----
 

@@ -76,6 +76,7 @@ def make(
         "until": until[0] if until else None,
         "timeout_s": scenario.timeout_s,
         "stat": scheduler == "sutro",
+        "locks": scenario.counts_locks,
     }
 
 

@@ -19,8 +19,10 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 METRICS = (
     "ratio", "bandwidth_ratio", "share", "worst_share_error", "jain", "charge_error",
     "throughput_mbps", "iops", "work", "p99_us", "takeover_ms", "giveback_ms", "settle_s",
-    "weight_ms", "finish_s",
+    "weight_ms", "finish_s", "locks", "all_locks",
 )  # fmt: skip
+# Those of the kernel that counts lock acquisitions.
+LOCKS = ("locks", "all_locks")
 ALONE = (
     "p99_vs_alone", "finish_vs_alone", "alone_or_entitled", "entitled_speed", "kept",
     "kept_vs_best", "throughput_vs_protecting",
@@ -186,6 +188,11 @@ class Scenario(book.Scenario):
             for group in self.group
         ]
         return replace(self, group=tuple(groups))
+
+    @property
+    def counts_locks(self) -> bool:
+        """Whether a goal needs the kernel that counts lock acquisitions."""
+        return any(goal.metric in LOCKS for goal in self.goal)
 
     @property
     def end_s(self) -> float:

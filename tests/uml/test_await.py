@@ -47,7 +47,8 @@ def run(monkeypatch: pytest.MonkeyPatch, clock: Clock):
     monkeypatch.delitem(sys.modules, "run")
     monkeypatch.delitem(sys.modules, "machine")
     jobs = [{"name": "a-0", "group": "/a"}, {"name": "b-1", "group": "/b"}]
-    plan = {"disk": {"name": "d0"}, "jobs": jobs, "groups": [], "stat": False, "timeout_s": 10}
+    plan = {"disk": {"name": "d0"}, "jobs": jobs, "groups": [], "timeout_s": 10}
+    plan |= {"stat": False, "locks": False}
     one = program.Run(plan)
 
     def truth(_name: str) -> str:

@@ -4,7 +4,8 @@
 Reads /mnt/plan.json, which uml/plan.py made of a scenario: a disk, its scheduler,
 cgroups in the order in which they are to be made, commands with the times at which they start and
 pause, and changes with their times. Writes /mnt/result.json: samples of the disk's truth and of
-io.sutro.stat, reports of fio, and the end of each command. Nothing is judged here.
+io.sutro.stat, and of /proc/lock_stat where the plan has `locks`; reports of fio, and the end of
+each command. Nothing is judged here.
 
 Time is virtual: it passes only while all tasks sleep, so the program itself takes none.
 """
@@ -30,6 +31,7 @@ from machine import (
     write,
 )
 
+LOCK_STAT = Path("/proc/lock_stat")
 PAUSE = (signal.SIGSTOP, signal.SIGCONT)
 # How often an awaited job is looked at.
 POLL_S = 0.01
@@ -93,7 +95,9 @@ class Run:
                 file = CGROUPS / group["path"].lstrip("/") / "io.sutro.stat"
                 stat[group["path"]] = file.read_text()
         at_s = round(self.now_s(), 6)
-        self.samples.append({"at_s": at_s, "truth": truth(self.disk), "stat": stat})
+        locks = LOCK_STAT.read_text() if self.plan["locks"] else ""
+        sample = {"at_s": at_s, "truth": truth(self.disk), "stat": stat, "locks": locks}
+        self.samples.append(sample)
 
     def follow(self) -> None:
         """Carry out the plan, at its times; or until a command has ended, if one is awaited."""
