@@ -31,8 +31,8 @@
  *
  *	a (weight 500) reads eight blocks, 8 ms each, and pauses for 300 ms; b (100) has 32 random
  *	reads at a time.  3 % of 300 ms are 9 ms: b has one request at the device while a is away.
- *	a has 0.91 of its rate alone, and b 0.46 of its own.  With 32, it were 0.67 and 0.78.  For a
- *	pause of 700 ms, two requests of b fit.
+ *	a has 0.91 of its rate alone, and b 0.46 of its own.  With 32 requests, these were 0.67 and
+ *	0.78.  For a pause of 700 ms, two requests of b fit.
  */
 #include "sutro-core.h"
 
@@ -169,11 +169,16 @@ static void sutro_wait_no_longer(struct sutro_core *core,
 		core->shallow_until_ns = now_ns + SUTRO_SHALLOW_NS;
 }
 
-/* Until when may a group that was protected, or pauses, be back? */
+/* For how long may a group that was protected, or pauses, be away? */
+static u64 sutro_pause_ns(const struct sutro_group *group)
+{
+	return 1000ULL * sutro_think_habit_us(&group->protect->think);
+}
+
+/* Until when may it be back? */
 static u64 sutro_back_until_ns(const struct sutro_group *group)
 {
-	u64 pause_ns = 1000ULL * sutro_think_habit_us(&group->protect->think);
-	u64 until_ns = group->empty_since_ns + pause_ns * 9 / 8;
+	u64 until_ns = group->empty_since_ns + sutro_pause_ns(group) * 9 / 8;
 	u64 least_ns = group->leave_at_ns + SUTRO_PROTECT_EXPECTED_NS;
 
 	if (sutro_group_protected(group) && sutro_before(until_ns, least_ns))
@@ -201,7 +206,7 @@ static void sutro_expect(struct sutro_core *core, struct sutro_group *group)
 
 	if (protects) {
 		until_ns = sutro_back_until_ns(group);
-		room_ns = 1000ULL * sutro_think_habit_us(&own->think) *
+		room_ns = sutro_pause_ns(group) *
 			  (100 - core->tunables.protect) / 100;
 		if (expects)
 			room_ns = min(room_ns, core->expected_room_ns);
