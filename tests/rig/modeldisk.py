@@ -78,6 +78,11 @@ class Truth:
     total: Usage = field(default_factory=Usage)
     owners: Mapping[str, Usage] = field(default_factory=dict)
 
+    def __add__(self, other: Truth) -> Truth:
+        both = {**self.owners, **other.owners}
+        owners = {cgroup: self.of(cgroup) + other.of(cgroup) for cgroup in both}
+        return Truth(self.total + other.total, owners)
+
     def of(self, cgroup: str) -> Usage:
         """Usage of one cgroup, all zero if it never used the device."""
         return self.owners.get(cgroup, Usage())

@@ -124,8 +124,9 @@ def _truth(scene: Scenario, rows: list[list[int]]) -> dict:
     owners = zip([group.path for group in scene.group], rows[1:], strict=True)
     total = [sum(column) for column in zip(*rows, strict=True)]
     mine = {path: row for path, row in owners}
+    truth = "\n".join([text("total", total), *(text(p, row) for p, row in mine.items())])
     return {
-        "truth": "\n".join([text("total", total), *(text(p, row) for p, row in mine.items())]),
+        "truths": [truth],
         "stat": {path: f"time_ns={row[-1]}" for path, row in mine.items()},
     }
 

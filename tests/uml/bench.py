@@ -25,12 +25,17 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
                          is judged SETTLE_S after the change that begins it
     entitled_speed       bytes/s over entitlement * bytes/s of the group alone; for a group that
                          alone keeps the disk busy, by its I/O or by a journal's on its behalf
+
+A goal `x baseline` compares with the run of the same scheduler after the commands of `baseline`.
+With `runs`, the value is the worst one of the runs: the least for a goal with a lower bound, the
+largest for one with an upper bound; with both, the one that is farthest from the middle.
 """
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from threading import Lock
 
 from bench import show
@@ -41,7 +46,7 @@ from rig.result import Result, failed
 
 from . import entitlement, locks, plan
 from .measure import NAN, Run
-from .scenario import ALONE, DEMAND, NEIGHBOUR, Goal, Scenario
+from .scenario import ALONE, BASELINE, DEMAND, NEIGHBOUR, Goal, Scenario
 
 # Runs a plan on a machine: name of the run, plan, its result.
 Machine = Callable[[str, dict], dict]
@@ -52,7 +57,7 @@ PERCENTILES = (50, 99, 99.9)
 SETTLE_S = 2.0
 # A scheduler protects a group that has at least this part of min(alone, entitled).
 PROTECTING = 0.9
-# A run: scheduler, and the one group whose jobs run, NEIGHBOUR, or None for all groups.
+# A run: scheduler, and the one group whose jobs run, NEIGHBOUR, BASELINE, or None for all groups.
 Key = tuple[str, str | None]
 
 
@@ -63,12 +68,18 @@ class Comparison:
         self.scenario = scenario
         self.runs = {scheduler: run for (scheduler, how), run in runs.items() if how is None}
         self.fair = {scheduler: run for (scheduler, how), run in runs.items() if how == NEIGHBOUR}
-        self.alone = {key: run for key, run in runs.items() if key[1] not in (None, NEIGHBOUR)}
+        self.plain = {scheduler: run for (scheduler, how), run in runs.items() if how == BASELINE}
+        others = (None, NEIGHBOUR, BASELINE)
+        self.alone = {key: run for key, run in runs.items() if key[1] not in others}
 
     def value(self, goal: Goal, scheduler: str) -> float:
-        """The value of a goal's metric for a scheduler, or its ratio to that of another one."""
+        """The value of a goal's metric for a scheduler, or its ratio to that of another run."""
         value = self._value(goal, self.runs[scheduler])
-        return ratio(value, self._value(goal, self.runs[goal.against])) if goal.against else value
+        if not goal.against:
+            return value
+        plain = goal.against == BASELINE
+        other = self.plain[scheduler] if plain else self.runs[goal.against]
+        return ratio(value, self._value(goal, other))
 
     def _value(self, goal: Goal, run: Run) -> float:
         own = getattr(self, goal.metric, None)
@@ -175,6 +186,19 @@ class Comparison:
 
     # ---- output ----
 
+    def print(self) -> None:
+        """A line for each run, and its further lines."""
+        for run in self.runs.values():
+            print(self.summary(run))
+            if self.scenario.counts_locks:
+                print(lock_classes(run))
+            if self.scenario.series:
+                rows = run.series()
+                cells = [[show.number(value) for value in row.values()] for row in rows]
+                show.table(list(rows[0]), cells)
+        for run in self.plain.values():
+            print(f"{self.summary(run)}  {BASELINE}")
+
     def summary(self, run: Run) -> str:
         """One line about a run."""
         shares = run.shares()
@@ -229,28 +253,27 @@ def run_all(
     scenarios, machine = list(scenarios), once(machine)
     found: list[Result] = []
     with ThreadPoolExecutor(workers) as pool:
-        futures = [_started(pool, scenario, machine) for scenario in scenarios]
+        futures = [
+            [_started(pool, scenario, n, machine) for n in range(scenario.runs)]
+            for scenario in scenarios
+        ]
         try:
             for number, (scenario, waiting) in enumerate(zip(scenarios, futures, strict=True), 1):
-                say(f"bench: {number} of {len(scenarios)}: {scenario.name}: {len(waiting)} runs")
+                runs = sum(map(len, waiting))
+                say(f"bench: {number} of {len(scenarios)}: {scenario.name}: {runs} runs")
                 head = ": ".join(filter(None, (scenario.name, scenario.title)))
                 print(f"{head} (nr_requests {scenario.nr_requests})")
                 try:
-                    comparison = Comparison(
-                        scenario, {key: future.result() for key, future in waiting.items()}
-                    )
+                    comparisons = [
+                        Comparison(scenario, {key: future.result() for key, future in one.items()})
+                        for one in waiting
+                    ]
                 except LabError as error:
                     results = [failed(scenario.name, "sutro", error)]
                 else:
-                    for run in comparison.runs.values():
-                        print(comparison.summary(run))
-                        if scenario.counts_locks:
-                            print(lock_classes(run))
-                        if scenario.series:
-                            rows = run.series()
-                            cells = [[show.number(value) for value in row.values()] for row in rows]
-                            show.table(list(rows[0]), cells)
-                    results = list(comparison.results())
+                    for comparison in comparisons:
+                        comparison.print()
+                    results = worst(comparisons)
                 show.goals(results)
                 found += results
         except BaseException:
@@ -259,6 +282,30 @@ def run_all(
             end_all()
             raise
     return found
+
+
+def worst(comparisons: Sequence[Comparison]) -> list[Result]:
+    """The results of a scenario; of several runs, the worst for each goal, and all values."""
+    found = []
+    for results in zip(*(comparison.results() for comparison in comparisons), strict=True):
+        chosen = max(results, key=_distance)
+        if chosen.goal and len(results) > 1:
+            values = [number(one.value) for one in results]
+            chosen = replace(chosen, detail=chosen.detail | {"values": values})
+        found.append(chosen)
+    return found
+
+
+def _distance(one: Result) -> float:
+    """How bad a value is, for its goal."""
+    goal = one.goal
+    if goal is None:
+        return 0.0
+    if math.isnan(one.value):
+        return math.inf
+    if goal.min is None or goal.max is None:
+        return one.value if goal.min is None else -one.value
+    return abs(one.value - (goal.min + goal.max) / 2)
 
 
 def once(machine: Machine) -> Machine:
@@ -284,7 +331,8 @@ def once(machine: Machine) -> Machine:
 def needed(scenario: Scenario) -> list[Key]:
     """The runs of a scenario."""
     metrics = {goal.metric for goal in scenario.goal}
-    others = [goal.against for goal in scenario.goal if goal.against]
+    against = [goal.against for goal in scenario.goal if goal.against]
+    others = [name for name in against if name != BASELINE]
     others += ["none"] * ("throughput_vs_best" in metrics)
     missing = [name for name in dict.fromkeys(others) if name not in scenario.schedulers]
     schedulers = [*missing, *scenario.schedulers]
@@ -295,26 +343,35 @@ def needed(scenario: Scenario) -> list[Key]:
         runs += [("none", group.name) for group in scenario.leaves()]
     if NEIGHBOUR in metrics:
         runs += [(scheduler, NEIGHBOUR) for scheduler in schedulers]
+    if BASELINE in against:
+        runs += [(scheduler, BASELINE) for scheduler in scenario.schedulers]
     return runs
 
 
-def _started(pool: ThreadPoolExecutor, scenario: Scenario, machine: Machine) -> dict[Key, Future]:
+def _started(
+    pool: ThreadPoolExecutor, scenario: Scenario, number: int, machine: Machine
+) -> dict[Key, Future]:
+    """Start the runs of a number; each is compared with those of the same number."""
+    numbered = scenario.numbered(number)
+    first = f"{scenario.name}-{number}" if number else scenario.name
+
     def measured(only: str | None) -> float:
         calibration = plan.calibration(scenario)
         if not calibration:
             return 0.0
-        result = machine(
-            f"{scenario.name}-{only or 'all'}-calibration", plan.make(calibration, "none")
-        )
-        return Run(calibration, "none", result).iops()
+        found = machine(f"{first}-{only or 'all'}-calibration", plan.make(calibration, "none"))
+        return Run(calibration, "none", found).iops()
 
     def one(scheduler: str, how: str | None) -> Run:
-        name = "-".join(filter(None, (scenario.name, scheduler, how, "alone" if how else "")))
-        run, only = scenario, how
+        name = "-".join(filter(None, (first, scheduler, how, "alone" if how else "")))
+        run, only = numbered, how
+        if how in (NEIGHBOUR, BASELINE):
+            only, name = None, name.removesuffix("-alone")
         if how == NEIGHBOUR:
-            run, only, name = scenario.beside_neighbour(), None, name.removesuffix("-alone")
+            run = numbered.beside_neighbour()
         iops = measured(only) if scheduler == "iocost" else 0.0
-        return Run(run, scheduler, machine(name, plan.make(run, scheduler, only, iops)))
+        made = plan.make(run, scheduler, only, iops, how == BASELINE)
+        return Run(run, scheduler, machine(name, made))
 
     return {key: pool.submit(one, *key) for key in needed(scenario)}
 

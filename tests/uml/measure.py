@@ -19,6 +19,11 @@
     locks                acquisitions of the scheduler's own locks for a request (locks.py)
     all_locks            acquisitions of all locks of the kernel for a request: also those of
                          fio, of the block layer, of the driver and of timers
+    least_busy           of several disks, the part of the time for which the one that was least
+                         busy had requests
+    owned                the part of all bytes, those of the root cgroup included, that groups with
+                         jobs were charged for
+    reading              the number that the command of this name in `readings` printed
 
 How late. A group shall receive device time at a rate r from a moment on. It is late by the least D
 with which its service at all times t after that is at least r (t - D). That is the latency of its
@@ -31,6 +36,7 @@ The other metrics compare runs (bench.py).
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from rig.modeldisk import Truth, Usage, parse_truth
 
@@ -48,10 +54,15 @@ class Sample:
     """The truth, and the charges of the elevator, at one moment of the run."""
 
     at_s: float
-    truth: Truth
+    disks: tuple[Truth, ...]
     charged_ns: dict[str, int]
     dequeued: dict[str, int]
     acquired: dict[str, int]
+
+    @cached_property
+    def truth(self) -> Truth:
+        """Of all disks together."""
+        return sum(self.disks[1:], self.disks[0])
 
 
 class Run:
@@ -63,7 +74,7 @@ class Run:
         self.samples = [
             Sample(
                 sample["at_s"],
-                parse_truth(sample["truth"]),
+                tuple(map(parse_truth, sample["truths"])),
                 {path: _stat(text, "time_ns") for path, text in sample["stat"].items()},
                 {path: _stat(text, "dequeue") for path, text in sample["stat"].items()},
                 locks.acquisitions(sample.get("locks", "")),
@@ -72,6 +83,7 @@ class Run:
         ]
         self.fio: dict[str, dict] = result["fio"]
         self.ended_s: dict[str, float] = result["ended_s"]
+        self.readings: dict[str, float] = result.get("readings", {})
 
     @property
     def counts(self) -> dict[str, tuple[int, ...]]:
@@ -179,6 +191,19 @@ class Run:
 
     def work(self) -> float:
         return sum(self.used(g.name).time_ns for g in self.scenario.leaves()) / self.elapsed_s / 1e9
+
+    def least_busy(self) -> float:
+        first, last = self.samples[0].disks, self.samples[-1].disks
+        busy = [end.total - begin.total for begin, end in zip(first, last, strict=True)]
+        return min(usage.busy_ns for usage in busy) / 1e9 / self.elapsed_s
+
+    def owned(self) -> float:
+        total = (self.samples[-1].truth.total - self.samples[0].truth.total).bytes
+        mine = sum(self.bytes(group.name) for group in self.scenario.leaves())
+        return mine / total if total else NAN
+
+    def reading(self, of: tuple[str, ...]) -> float:
+        return self.readings[of[0]]
 
     # ---- throughput and latency ----
 
@@ -296,9 +321,9 @@ class Run:
 
 
 def _stat(text: str, key: str) -> int:
-    """A value of the one disk in an io.sutro.stat."""
-    words = dict(word.split("=", 1) for word in text.split() if "=" in word)
-    return int(words.get(key, 0))
+    """A value in an io.sutro.stat, of all disks together."""
+    words = (word.partition("=") for word in text.split())
+    return sum(int(value) for name, _, value in words if name == key)
 
 
 def _worst(errors) -> float:

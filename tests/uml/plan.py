@@ -20,7 +20,7 @@ device takes. It works above mq-deadline, with the scenario's nr_requests.
 import shlex
 from collections.abc import Mapping
 
-from .scenario import Event, Group, Job, Scenario
+from .scenario import SEED, Event, Group, Job, Scenario
 
 DISK = "d0"
 QUEUE = f"/sys/block/{DISK}/queue"
@@ -55,9 +55,15 @@ def calibration(scenario: Scenario) -> Scenario | None:
 
 
 def make(
-    scenario: Scenario, scheduler: str, only: str | None = None, random_iops: float = 0.0
+    scenario: Scenario,
+    scheduler: str,
+    only: str | None = None,
+    random_iops: float = 0.0,
+    baseline: bool = False,
 ) -> dict:
-    """The plan of a run; only: the one group whose jobs run; random_iops: by calibration()."""
+    """The plan of a run; only: the one group whose jobs run; random_iops: by calibration().
+
+    baseline: the commands of that run before the jobs begin."""
     groups = [group for group in scenario.group if only is None or group.name == only]
     jobs = []
     for number, (group, job) in enumerate(_running(scenario)):
@@ -65,18 +71,23 @@ def make(
             jobs.append(_job(scenario, group, job, number))
     until = [job["name"] for job in jobs if job["group"] == f"/{scenario.until}"]
     return {
-        "disk": {"name": DISK, "numbers": _numbers(scenario)},
+        "disks": {f"d{n}": _numbers(scenario, n) for n in range(scenario.disks)},
         "prepare": list(scenario.prepare),
         "partitions": _partitions(scenario),
-        "settings": _settings(scenario, scheduler, random_iops),
+        "settings": {
+            f"d{n}": _settings(scenario, scheduler, random_iops, f"d{n}")
+            for n in range(scenario.disks)
+        },
         "groups": [_group(scenario, group, scheduler) for group in scenario.group],
+        "baseline": list(scenario.baseline) if baseline else [],
         "jobs": jobs,
-        "changes": [_change(event, scheduler) for event in scenario.event],
+        "changes": [_change(scenario, event, scheduler) for event in scenario.event],
         "samples_s": _samples(scenario),
         "until": until[0] if until else None,
         "timeout_s": scenario.timeout_s,
         "stat": scheduler == "sutro",
         "locks": scenario.counts_locks,
+        "readings": dict(scenario.readings),
     }
 
 
@@ -89,24 +100,30 @@ def _running(scenario: Scenario) -> list[tuple[Group, Job]]:
     return [(group, job) for group in scenario.group for job in group.job]
 
 
-def _numbers(scenario: Scenario) -> list[list[object]]:
-    """Attributes of the disk, the kind first: it loads defaults."""
-    rest = [[key, value] for key, value in scenario.disk.items() if key != "kind"]
-    return [["kind", scenario.disk["kind"]], *rest]
+def _numbers(scenario: Scenario, number: int) -> list[list[object]]:
+    """Attributes of a disk, the kind first: it loads defaults. Each disk has a seed of its own."""
+    numbers = dict(scenario.disk)
+    kind = numbers.pop("kind")
+    if number:
+        numbers["seed"] = int(str(numbers.get("seed", SEED))) + number
+    return [["kind", kind], *([key, value] for key, value in numbers.items())]
 
 
-def _settings(scenario: Scenario, scheduler: str, random_iops: float) -> list[list[object]]:
-    found: list[list[object]] = [[f"{QUEUE}/scheduler", ELEVATOR.get(scheduler, scheduler)]]
+def _settings(
+    scenario: Scenario, scheduler: str, random_iops: float, disk: str
+) -> list[list[object]]:
+    queue = QUEUE.replace(DISK, disk)
+    found: list[list[object]] = [[f"{queue}/scheduler", ELEVATOR.get(scheduler, scheduler)]]
     if ELEVATOR.get(scheduler, scheduler) != "none":
         # Without an elevator the slots are the device's own tags and cannot grow beyond them.
-        found.append([f"{QUEUE}/nr_requests", scenario.nr_requests])
+        found.append([f"{queue}/nr_requests", scenario.nr_requests])
     if scheduler == "bfq":
-        found.append([f"{QUEUE}/iosched/low_latency", 0])
+        found.append([f"{queue}/iosched/low_latency", 0])
     if scheduler == "iocost":
         found.append(["/sys/fs/cgroup/io.cost.model", iocost_model(scenario.disk, random_iops)])
         found.append(["/sys/fs/cgroup/io.cost.qos", iocost_qos(scenario.disk, random_iops)])
     for key, value in scenario.knobs.get(scheduler, {}).items():
-        found.append([f"{QUEUE}/iosched/{key}", value])
+        found.append([f"{queue}/iosched/{key}", value])
     return found
 
 
@@ -120,14 +137,16 @@ def _group(scenario: Scenario, group: Group, scheduler: str) -> dict:
     return {"path": group.path, "inner": inner, "files": files}
 
 
-def _change(event: Event, scheduler: str) -> dict:
+def _change(scenario: Scenario, event: Event, scheduler: str) -> dict:
     writes: list[list[object]] = []
     for name, weight in event.weight.items():
         if scheduler in WEIGHT_FILES:
             file = f"/sys/fs/cgroup/{name}/{WEIGHT_FILES[scheduler]}"
             writes.append([file, weight_of(scheduler, weight)])
     for key, value in event.disk.items():
-        writes.append([f"/sys/kernel/config/modeldisk/{DISK}/{key}", value])
+        writes += [
+            [f"/sys/kernel/config/modeldisk/d{n}/{key}", value] for n in range(scenario.disks)
+        ]
     return {"at_s": event.at_s, "writes": writes}
 
 

@@ -19,8 +19,10 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 METRICS = (
     "ratio", "bandwidth_ratio", "share", "worst_share_error", "jain", "charge_error",
     "throughput_mbps", "iops", "work", "p99_us", "takeover_ms", "giveback_ms", "settle_s",
-    "weight_ms", "finish_s", "locks", "all_locks",
+    "weight_ms", "finish_s", "locks", "all_locks", "least_busy", "owned", "reading",
 )  # fmt: skip
+# A number that a command of `readings` printed.
+READING = "reading"
 # Those of the kernel that counts lock acquisitions.
 LOCKS = ("locks", "all_locks")
 ALONE = (
@@ -28,6 +30,10 @@ ALONE = (
     "kept_vs_best", "throughput_vs_protecting",
 )  # fmt: skip
 NEIGHBOUR = "p99_vs_neighbour"
+# Of a goal `against`: the run of the same scheduler after the commands of `baseline`.
+BASELINE = "baseline"
+# The seed of a model disk that has none.
+SEED = 1
 BEST = ("throughput_vs_best", "error_vs_best", "kept_vs_best", "throughput_vs_protecting")
 DEMAND = "fair_share_error"
 COMPARED = (*dict.fromkeys((*ALONE, *BEST)), NEIGHBOUR, DEMAND, "fair_mbps")
@@ -127,7 +133,7 @@ class Goal(result.Goal):
     """Bounds of a metric, of a group or two, for these schedulers."""
 
     metric: Annotated[str, OneOf(*METRICS, *COMPARED)]
-    against: Scheduler | None = None
+    against: Annotated[str, OneOf(*SCHEDULERS, BASELINE)] | None = None
     of: Annotated[tuple[str, ...], OrOne()] = ()
     schedulers: Annotated[tuple[Scheduler, ...], OrOne()] = ("sutro",)
 
@@ -138,6 +144,8 @@ class Scenario(book.Scenario):
 
     title: str = ""
     disk: Annotated[Table, Model()]
+    disks: Count = 1
+    runs: Count = 1
     nr_requests: Annotated[int, Range(2, 100000)]
     group: tuple[Group, ...]
     neighbour: tuple[Job, ...] = ()
@@ -149,6 +157,8 @@ class Scenario(book.Scenario):
     until: str | None = None
     timeout_s: Positive = 600.0
     prepare: tuple[str, ...] = ()
+    baseline: tuple[str, ...] = ()
+    readings: Mapping[str, str] = field(default_factory=dict)
     knobs: Mapping[str, Table] = field(default_factory=dict)
     event: tuple[Event, ...] = ()
     series: bool = False
@@ -169,15 +179,24 @@ class Scenario(book.Scenario):
                 raise ValueError(f"group {parent}: job: it has groups inside")
         if not self.neighbour and any(goal.metric == NEIGHBOUR for goal in self.goal):
             raise ValueError(f"neighbour: {NEIGHBOUR} needs it")
+        if not self.baseline and any(goal.against == BASELINE for goal in self.goal):
+            raise ValueError(f"baseline: goals x {BASELINE} need it")
         if any(group.name == self.until and len(group.job) != 1 for group in self.group):
             raise ValueError(f"until: {self.until} must have one job")
         known("event: weight", {name for event in self.event for name in event.weight}, names)
-        known("goal: of", {name for goal in self.goal for name in goal.of}, names)
+        for goal in self.goal:
+            known("goal: of", set(goal.of), self.readings if goal.metric == READING else names)
+            if goal.metric == READING and len(goal.of) != 1:
+                raise ValueError(f"goal: of: {READING} needs the name of one reading")
         known("until", {self.until} if self.until else (), names)
 
     def under(self, schedulers: Sequence[str]) -> Self:
         """Under these schedulers only, without the goals that need others."""
-        goals = tuple(g for g in self.goal if g.metric not in BEST and not g.against)
+        goals = tuple(
+            goal
+            for goal in self.goal
+            if goal.metric not in BEST and goal.against in (None, BASELINE)
+        )
         return replace(self, schedulers=tuple(schedulers), goal=goals)
 
     def beside_neighbour(self) -> Self:
@@ -188,6 +207,13 @@ class Scenario(book.Scenario):
             for group in self.group
         ]
         return replace(self, group=tuple(groups))
+
+    def numbered(self, number: int) -> Self:
+        """The run of a number: its disks have seeds of their own."""
+        if not number:
+            return self
+        seed = int(str(self.disk.get("seed", SEED))) + number * self.disks
+        return replace(self, disk={**self.disk, "seed": seed})
 
     @property
     def counts_locks(self) -> bool:

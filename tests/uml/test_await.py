@@ -47,7 +47,7 @@ def run(monkeypatch: pytest.MonkeyPatch, clock: Clock):
     monkeypatch.delitem(sys.modules, "run")
     monkeypatch.delitem(sys.modules, "machine")
     jobs = [{"name": "a-0", "group": "/a"}, {"name": "b-1", "group": "/b"}]
-    plan = {"disk": {"name": "d0"}, "jobs": jobs, "groups": [], "timeout_s": 10}
+    plan = {"disks": {"d0": []}, "jobs": jobs, "groups": [], "timeout_s": 10}
     plan |= {"stat": False, "locks": False}
     one = program.Run(plan)
 
@@ -68,7 +68,7 @@ def test_last_sample_is_of_the_last_request(run, clock: Clock) -> None:
     run.await_end("a-0")
     first, last = run.samples
     assert first["at_s"] < LAST_S <= last["at_s"] < LAST_S + 0.02 < END_S <= run.ended["a-0"]
-    assert f"/a time_ns={LAST_S:.9f}" in last["truth"]
+    assert f"/a time_ns={LAST_S:.9f}" in last["truths"][0]
 
 
 def test_requests_until_the_end_of_the_job_count(run, clock: Clock) -> None:

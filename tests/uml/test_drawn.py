@@ -173,7 +173,8 @@ def sample(at_s: float, **times_ms: float) -> dict:
     one = sample_of_one(at_s, **times_ms)
     for name, time_ms in times_ms.items():
         told = line(f"/{name}", 1e6 * time_ms)
-        one["truth"] = one["truth"].replace(told, told.replace("rios=1", f"rios={int(time_ms)}"))
+        counted = told.replace("rios=1", f"rios={int(time_ms)}")
+        one["truths"] = [text.replace(told, counted) for text in one["truths"]]
     return one
 
 

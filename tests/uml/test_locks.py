@@ -45,7 +45,7 @@ def measured(scheduler: str, before: str, after: str) -> Run:
     truths = ["total rios=100 wios=50\n/g rios=100 wios=50\n",
               "total rios=250 wios=100\n/g rios=250 wios=100\n"]  # fmt: skip
     samples = [
-        {"at_s": at_s, "truth": truth, "stat": {}, "locks": text}
+        {"at_s": at_s, "truths": [truth], "stat": {}, "locks": text}
         for at_s, truth, text in zip((1.0, 3.0), truths, (before, after), strict=True)
     ]
     group = (Group("g", job=(Job(fio={"rw": "randread"}),)),)

@@ -11,7 +11,7 @@ from rig.result import all_met
 
 from uml.bench import Comparison, needed, run_all
 from uml.measure import Run
-from uml.scenario import NEIGHBOUR, Event, Goal, Group, Job, Scenario
+from uml.scenario import BASELINE, NEIGHBOUR, Event, Goal, Group, Job, Scenario
 
 MS = 1_000_000
 JOB = Job(fio={"rw": "randread"})
@@ -32,7 +32,7 @@ def sample(at_s: float, **times_ms: float) -> dict:
     times = {f"/{key.replace('__', '/')}": ms * MS for key, ms in times_ms.items()}
     truth = line("total", sum(times.values())) + "".join(line(*item) for item in times.items())
     stat = {path: f"259:0 time_ns={int(time * 1.1)} rbytes=0\n" for path, time in times.items()}
-    return {"at_s": at_s, "truth": truth, "stat": stat}
+    return {"at_s": at_s, "truths": [truth], "stat": stat}
 
 
 def run(samples: list[dict], scheduler: str = "sutro", **keys) -> Run:
@@ -275,3 +275,68 @@ def test_end_of_a_job_against_its_end_alone() -> None:
     comparison = Comparison(scenario(until="a"), runs)
     assert comparison.finish_vs_alone(comparison.runs["sutro"], ("a",)) == pytest.approx(2)
     assert next(comparison.results()).detail["finish_s"] == pytest.approx(6)
+
+
+def test_least_busy_disk_and_what_no_group_owns() -> None:
+    """Of two disks, one is busy for 0.9 s of a second, the other one for 0.6 s."""
+
+    def at(at_s: float, *ms: int) -> dict:
+        text = "total busy_ns={} rbytes=100000000\n/a rbytes=90000000\n/ rbytes=10000000\n"
+        idle = "total busy_ns=0\n"
+        truths = [text.format(one * MS) if one else idle for one in ms]
+        return {"at_s": at_s, "truths": truths, "stat": {}}
+
+    made = run([at(0, 0, 0), at(1, 900, 600)], group=(Group("a", job=(JOB,)),))
+    assert made.least_busy() == pytest.approx(0.6)
+    assert made.owned() == pytest.approx(0.9)
+    assert made.throughput_mbps() == pytest.approx(180)
+
+
+def test_worst_of_several_runs_counts() -> None:
+    """Each run is compared with the run of the other scheduler that has the same disks."""
+    goals = (
+        Goal("throughput_mbps", against="none", min=0.97), Goal("ratio", min=1.9, max=2.1),
+    )  # fmt: skip
+    made = scenario(schedulers=("none", "sutro"), goal=goals, runs=3, disks=2)
+    # By the seed of the first disk.
+    used = {1: (6000, 3000), 3: (6000, 2000), 5: (5900, 3100)}
+    seeds = []
+
+    def machine(name: str, plan: dict) -> dict:
+        numbers = [dict(one) for one in plan["disks"].values()]
+        seed = numbers[0].get("seed", 1)
+        seeds.append((seed, numbers[1]["seed"]))
+        a, b = used[seed] if "-sutro" in name else (5000, 5000)
+        return {"samples": [sample(0, a=0, b=0), sample(10, a=a, b=b)], "fio": {}, "ended_s": {}}
+
+    found = {one.metric: one for one in run_all([made], machine, lambda line: None, 1)
+             if one.counts}  # fmt: skip
+    assert sorted(set(seeds)) == [(1, 2), (3, 4), (5, 6)]
+    assert found["throughput_mbps_vs_none"].value == pytest.approx(0.8)
+    assert found["ratio"].value == pytest.approx(3)
+    assert found["ratio"].detail["values"] == pytest.approx([2, 3, 5900 / 3100])
+
+
+def test_run_is_compared_with_its_baseline(capsys) -> None:
+    """bfq is compared with itself, too."""
+    reading = Goal("reading", of=("mib",), max=9)
+    goals = (Goal("throughput_mbps", against=BASELINE, min=1.6), reading)
+    keys = {"baseline": ("off",), "readings": {"mib": "count"}}
+    made = scenario(schedulers=("bfq", "sutro"), goal=goals, **keys)
+    assert made.under(["sutro"]).goal == goals
+    ran = []
+
+    def machine(name: str, plan: dict) -> dict:
+        ran.append((name, plan["baseline"]))
+        ms = {"a": 500, "b": 500} if plan["baseline"] else {"a": 900, "b": 800}
+        samples = [sample(0, a=0, b=0), sample(1, **ms)]
+        return {"samples": samples, "fio": {}, "ended_s": {}, "readings": {"mib": 7.0}}
+
+    found = run_all([made], machine, lambda line: None, 1)
+    assert ran == [
+        ("s-bfq", []), ("s-sutro", []), ("s-bfq-baseline", ["off"]), ("s-sutro-baseline", ["off"]),
+    ]  # fmt: skip
+    values = {(one.scheduler, one.metric): one.value for one in found if one.goal}
+    assert values["bfq", "throughput_mbps_vs_baseline"] == pytest.approx(1.7)
+    assert values["sutro", "reading"] == 7
+    assert "1000.00 MB/s" in capsys.readouterr().out

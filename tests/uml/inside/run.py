@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """One run of one scenario under one scheduler, inside User Mode Linux.
 
-Reads /mnt/plan.json, which uml/plan.py made of a scenario: a disk, its scheduler,
+Reads /mnt/plan.json, which uml/plan.py made of a scenario: disks, their scheduler,
 cgroups in the order in which they are to be made, commands with the times at which they start and
-pause, and changes with their times. Writes /mnt/result.json: samples of the disk's truth and of
-io.sutro.stat, and of /proc/lock_stat where the plan has `locks`; reports of fio, and the end of
-each command. Nothing is judged here.
+pause, and changes with their times. Writes /mnt/result.json: samples of each disk's truth and of
+io.sutro.stat, and of /proc/lock_stat where the plan has `locks`; reports of fio, the end of
+each command, and the numbers that the commands of `readings` printed. Nothing is judged here.
 
 Time is virtual: it passes only while all tasks sleep, so the program itself takes none.
 """
@@ -32,6 +32,8 @@ from machine import (
 )
 
 LOCK_STAT = Path("/proc/lock_stat")
+# The disk of partitions.
+FIRST = "d0"
 PAUSE = (signal.SIGSTOP, signal.SIGCONT)
 # How often an awaited job is looked at.
 POLL_S = 0.01
@@ -42,7 +44,6 @@ class Run:
 
     def __init__(self, plan: dict):
         self.plan = plan
-        self.disk = plan["disk"]["name"]
         self.samples: list[dict] = []
         self.running: dict[str, subprocess.Popen] = {}
         self.ended: dict[str, float] = {}
@@ -59,10 +60,11 @@ class Run:
         for command in self.plan["prepare"]:
             run("sh", "-ec", command)
         for number, at, of in self.plan["partitions"]:
-            add_partition(self.disk, number, at, of)
-        devno = (Path("/sys/block") / self.disk / "dev").read_text().strip()
-        for file, value in self.plan["settings"]:
-            write(Path(file), str(value).replace("{devno}", devno))
+            add_partition(FIRST, number, at, of)
+        for disk, settings in self.plan["settings"].items():
+            devno = (Path("/sys/block") / disk / "dev").read_text().strip()
+            for file, value in settings:
+                write(Path(file), str(value).replace("{devno}", devno))
 
     def make_groups(self) -> None:
         write(CGROUPS / "cgroup.subtree_control", CONTROLLERS)
@@ -73,6 +75,8 @@ class Run:
                 write(folder / "cgroup.subtree_control", CONTROLLERS)
             for file, value in group["files"]:
                 write(folder / file, value)
+        for command in self.plan["baseline"]:
+            run("sh", "-ec", command)
 
     # ---- during ----
 
@@ -96,8 +100,8 @@ class Run:
                 stat[group["path"]] = file.read_text()
         at_s = round(self.now_s(), 6)
         locks = LOCK_STAT.read_text() if self.plan["locks"] else ""
-        sample = {"at_s": at_s, "truth": truth(self.disk), "stat": stat, "locks": locks}
-        self.samples.append(sample)
+        truths = [truth(disk) for disk in self.plan["disks"]]
+        self.samples.append({"at_s": at_s, "truths": truths, "stat": stat, "locks": locks})
 
     def follow(self) -> None:
         """Carry out the plan, at its times; or until a command has ended, if one is awaited."""
@@ -148,6 +152,13 @@ class Run:
 
     # ---- after ----
 
+    def readings(self) -> dict[str, float]:
+        """The numbers that commands print, while jobs that do not end by themselves still run."""
+        return {
+            name: float(run("sh", "-ec", command))
+            for name, command in self.plan["readings"].items()
+        }
+
     def finish(self) -> dict[str, dict]:
         """End all jobs, and collect the reports that fio writes at its end."""
         jobs = {job["name"]: job for job in self.plan["jobs"]}
@@ -174,19 +185,22 @@ class Run:
 
 
 def used(sample: dict, group: str) -> list[str]:
-    """The lines of the truth about a group."""
-    return [line for line in sample["truth"].splitlines() if line.startswith(f"{group} ")]
+    """The lines of the truth about a group, of all disks."""
+    lines = "\n".join(sample["truths"]).splitlines()
+    return [line for line in lines if line.startswith(f"{group} ")]
 
 
 def main() -> None:
     """Follow the plan and leave the result."""
     one = Run(plan())
-    make_disk(one.disk, dict(one.plan["disk"]["numbers"]))
+    for name, numbers in one.plan["disks"].items():
+        make_disk(name, dict(numbers))
     one.prepare()
     one.make_groups()
     one.follow()
+    readings = one.readings()
     reports = one.finish()
-    leave({"samples": one.samples, "ended_s": one.ended, "fio": reports})
+    leave({"samples": one.samples, "ended_s": one.ended, "fio": reports, "readings": readings})
 
 
 if __name__ == "__main__":
