@@ -239,8 +239,9 @@ class Comparison:
         for goal in self.scenario.goal:
             metric = f"{goal.metric}_vs_{goal.against}" if goal.against else goal.metric
             detail = {"of": list(goal.of), **about}
-            if goal.metric in self.scenario.document:
-                detail["document"] = self.scenario.document[goal.metric]
+            for named in (goal.metric, metric):
+                if named in self.scenario.document:
+                    detail["document"] = self.scenario.document[named]
             for scheduler in self.runs:
                 value, judged = self.value(goal, scheduler), scheduler in goal.schedulers
                 yield Result(name, scheduler, metric, value, goal, detail, judged)

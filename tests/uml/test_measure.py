@@ -321,7 +321,8 @@ def test_run_is_compared_with_its_baseline(capsys) -> None:
     """bfq is compared with itself, too."""
     reading = Goal("reading", of=("mib",), max=9)
     goals = (Goal("throughput_mbps", against=BASELINE, min=1.6), reading)
-    keys = {"baseline": ("off",), "readings": {"mib": "count"}}
+    document = {"throughput_mbps_vs_baseline": 1.64}
+    keys = {"baseline": ("off",), "document": document, "readings": {"mib": "count"}}
     made = scenario(schedulers=("bfq", "sutro"), goal=goals, **keys)
     assert made.under(["sutro"]).goal == goals
     ran = []
@@ -339,4 +340,5 @@ def test_run_is_compared_with_its_baseline(capsys) -> None:
     values = {(one.scheduler, one.metric): one.value for one in found if one.goal}
     assert values["bfq", "throughput_mbps_vs_baseline"] == pytest.approx(1.7)
     assert values["sutro", "reading"] == 7
+    assert [one.detail.get("document") for one in found if one.counts] == [1.64, None]
     assert "1000.00 MB/s" in capsys.readouterr().out
