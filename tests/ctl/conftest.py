@@ -34,7 +34,7 @@ from fakemachine import (
 from hypothesis import HealthCheck, settings
 from livedaemon import LiveDaemon
 from privatebus import PrivateBus
-from sutro import client, connection, reach
+from sutro import client, connection, counters, reach
 from sutro import sutroctl as command
 from sutro.errors import UsageError
 
@@ -174,6 +174,9 @@ def systemd(bus, machine):
     return systemd
 
 
+# A line of io.stat after its device.
+IO_STAT = "rbytes={} wbytes=20 rios=3 wios=4 dbytes=5 dios=6"
+
 # cgroup: {leaf or device: (part of a leaf's time, bytes read, bytes written in a second)}
 USE = {
     "/system.slice/db.service": {
@@ -252,6 +255,22 @@ class Daemon(LiveDaemon):
 
 
 @pytest.fixture
+def without_module(machine, bus):
+    """No file of the module, no daemon, and reads of db.service on the device of a volume."""
+    for path in ("/system.slice/db.service", "/system.slice/app.service/worker", "/user.slice"):
+        machine.cgroup(path)
+    for file in machine.root.rglob("io.sutro.*"):
+        file.unlink()
+    for name in ("hda", "hdb"):
+        machine.set_scheduler(name, "bfq")
+    machine.disk("dm-9", "254:9", slaves="hda")
+    text = f"259:0 {IO_STAT}\n254:9 {IO_STAT}\n"
+    for cgroup, rbytes in {"": 99, "/system.slice": 70, "/system.slice/db.service": 10}.items():
+        machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text.format(rbytes, rbytes))
+    return machine
+
+
+@pytest.fixture
 def daemon(bus, machine, systemd, tmp_path):
     """The daemon, not yet started."""
     bus.allow(True)
@@ -292,7 +311,7 @@ def declared(promised):
 
 @pytest.fixture(autouse=True)
 def called(monkeypatch, tmp_path):
-    """Calls of sutroctl() by member; paths in the replies are those of the machine."""
+    """Calls of sutroctl() by member; paths in the replies and counters are the machine's."""
     calls = []
     root, call = str(tmp_path.resolve() / "machine"), client.Client.call
 
@@ -303,6 +322,7 @@ def called(monkeypatch, tmp_path):
 
     monkeypatch.setattr(client.Client, "call", recorded)
     monkeypatch.setattr(reach, "ROOT", root)
+    monkeypatch.setattr(counters, "ROOT", Path(root))
     return lambda member: [body for name, body in calls if name == member]
 
 

@@ -6,6 +6,7 @@ Of the text "sutro_cgroup_reads_total{unit="db.service",leaf="/dev/sda"} 3", thi
     value(samples(text), "sutro_cgroup_reads_total", unit="db.service")
 """
 
+from conftest import sutroctl
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 
@@ -25,3 +26,10 @@ def value(values, name, **labels):
         if key == name and labels.items() <= set(has)
     )
     return found
+
+
+def metrics(*args):
+    """Values that the verb prints."""
+    run = sutroctl("metrics", *args)
+    assert (run.status, run.err) == (0, "")
+    return samples(run.out)

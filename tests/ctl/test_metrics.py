@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Metrics: the verb against the real sutrod, and properties of the text.
 
-test_exporter.py has the service.
+test_exporter.py has the service, test_metric_names.py the rules and the dashboard.
 """
 
 import io
-import json
 import os
-import re
 import shutil
 import stat
 import sys
@@ -15,7 +13,7 @@ import time
 from functools import partial
 
 import pytest
-from conftest import CONF, HERE, NOWHERE, POLICIES, process, sutroctl
+from conftest import CONF, IO_STAT, NOWHERE, POLICIES, process, sutroctl
 from dbus_next import Message
 from dbus_next._private.unmarshaller import Unmarshaller
 from fakemachine import STEP_S, paused
@@ -25,7 +23,7 @@ from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from samples import samples, value
+from samples import metrics, samples, value
 from sutro import connection, counters
 from sutro.counters import Use, unit_of
 from sutro.exposition import Text
@@ -33,7 +31,6 @@ from sutro.metrics import (
     ANSWERS_S,
     CGROUPS_MOST,
     COUNTERS,
-    PROMISE_LABELS,
     RANKED_S,
     Ranking,
     Scrape,
@@ -41,27 +38,8 @@ from sutro.metrics import (
     chosen,
 )
 
-DIST = HERE.parent.parent / "dist"
-RULES, DASHBOARD = DIST / "sutro-rules.yml", DIST / "sutro-dashboard.json"
 # scrape_timeout= of Prometheus, unless it is set.
 SCRAPE_S = 10.0
-# Metrics that not every state has.
-SOMETIMES = {
-    "sutro_cgroup_wait_seconds_total",
-    "sutro_cgroup_busy_seconds_total",
-    "sutro_down_info",
-}
-
-
-@pytest.fixture(autouse=True)
-def root(machine, monkeypatch):
-    monkeypatch.setattr(counters, "ROOT", machine.root)
-
-
-def metrics(*args):
-    run = sutroctl("metrics", *args)
-    assert (run.status, run.err) == (0, "")
-    return samples(run.out)
 
 
 # Against the daemon.
@@ -195,25 +173,6 @@ def test_a_daemon_that_hangs(promised):
         values, "sutro_cgroup_device_time_seconds_total", leaf="/dev/hda", unit="db.service"
     )
     assert value(metrics(), "sutro_up") == 1
-
-
-IO_STAT = "rbytes={} wbytes=20 rios=3 wios=4 dbytes=5 dios=6"
-
-
-@pytest.fixture
-def without_module(machine, bus):
-    """No file of the module, no daemon, and reads of db.service on the device of a volume."""
-    for path in ("/system.slice/db.service", "/system.slice/app.service/worker", "/user.slice"):
-        machine.cgroup(path)
-    for file in machine.root.rglob("io.sutro.*"):
-        file.unlink()
-    for name in ("hda", "hdb"):
-        machine.set_scheduler(name, "bfq")
-    machine.disk("dm-9", "254:9", slaves="hda")
-    text = f"259:0 {IO_STAT}\n254:9 {IO_STAT}\n"
-    for cgroup, rbytes in {"": 99, "/system.slice": 70, "/system.slice/db.service": 10}.items():
-        machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", text.format(rbytes, rbytes))
-    return machine
 
 
 def test_bytes_without_the_module(without_module):
@@ -548,82 +507,3 @@ def test_name_that_is_not_utf8(machine, bus, file):
     if file == "io.sutro.stat":
         assert value(values, "sutro_cgroup_read_latency_seconds_bucket", le="+Inf", **where) == 3
         assert value(values, "sutro_cgroup_weight", **where) in (100, 200)
-
-
-# Rules and dashboard.
-
-
-def exposed(declared):
-    declared.machine.write(CONF, "[Capacity]\nDevice=/srv read=150M write-iops=20\n")
-    declared.call("Reload")
-    with declared.lock:
-        names = {name for name, _ in metrics()}
-    return names | SOMETIMES
-
-
-def test_rules_and_dashboard_name_metrics_that_exist(declared):
-    """A misspelt name would be a query that never has a result."""
-    names = exposed(declared)
-    board = json.loads(DASHBOARD.read_text())
-    targets = [target["expr"] for panel in board["panels"] for target in panel.get("targets", [])]
-    assert len(targets) > 8
-    rules = re.sub(r"^ *(- )?(#|alert:|name:).*$", "", RULES.read_text(), flags=re.M)
-    for text in (rules, *targets):
-        used = set(re.findall(r"\bsutro_\w+", text))
-        assert used and used <= names
-
-
-def test_variables_of_the_dashboard_without_the_module(without_module):
-    """The kernel counts requests on each leaf, so the list of units is not empty."""
-    names = {name for name, _ in metrics()}
-    variables = json.loads(DASHBOARD.read_text())["templating"]["list"]
-    queries = [one["query"]["query"] for one in variables if one["type"] == "query"]
-    assert len(queries) == 2
-    for query in queries:
-        assert set(re.findall(r"\bsutro_\w+", query)) <= names
-
-
-def test_capacities_of_all_units(declared):
-    """The alert compares, and the dashboard shows, those in bytes and those in requests."""
-    names = {name for name in exposed(declared) if name.startswith("sutro_capacity_")}
-    assert len(names) == 6
-    (alert,) = re.findall(r"alert: SutroOvercommitted\n *expr: (.*)\n", RULES.read_text())
-    for promised in (name for name in names if "_promised_" in name):
-        assert f"{promised} > {promised.replace('promised_', '')}" in alert.split(" or ")
-    assert names == set(re.findall(r"\bsutro_capacity_\w+", DASHBOARD.read_text()))
-
-
-def rendered(text, labels):
-    """An annotation with labels instead of `{{ $labels.a }}` and `{{ or $labels.a $labels.b }}`."""
-
-    def found(match):
-        names = re.findall(r"\$labels\.(\w+)", match[1])
-        return next(filter(None, (labels.get(name) for name in names)), "")
-
-    return re.sub(r"{{ (?:or )?((?:\$labels\.\w+ )+)}}", found, text)
-
-
-def test_alert_names_the_cgroup_of_a_path_policy(machine, promised):
-    """A promise of a cgroup that belongs to no unit is named by its path."""
-    machine.write(
-        "/etc/sutro/policy.d/payload.policy",
-        "[Match]\nCgroup=/payload\n[X-Sutro]\nReadBandwidthMin=/srv 90M\n",
-    )
-    promised.call("ReloadPolicies")
-    broken = [dict(has) for name, has in metrics() if name == "sutro_promise_broken"]
-    labels = {one["cgroup"]: one for one in broken if one["path"] == "/srv"}
-    (alert,) = re.findall(r"alert: SutroPromiseBroken\n(.*?)\n\n", RULES.read_text(), re.S)
-    summary, remedy = re.findall(r'^ *(?:summary|description): "(.*)"$', alert, re.M)
-    for cgroup, name in (("/payload", "/payload"), ("/system.slice/web.service", "web.service")):
-        text = rendered(summary, labels[cgroup])
-        assert re.fullmatch(rf"\w+=/srv of {name} does not hold", text)
-        assert rendered(remedy, labels[cgroup]) == f"Cause and remedy: sutroctl explain {name}"
-
-
-def test_man_page_has_all_metrics(declared):
-    page = (
-        (HERE.parent.parent / "Documentation/man/sutro-exporter.1").read_text().replace("\\-", "-")
-    )
-    for name in exposed(declared):
-        assert re.search(rf"\b{re.escape(name)}\b", page), name
-    assert all(label in page for label in PROMISE_LABELS)
