@@ -8,6 +8,7 @@ on two CPUs; a stage that fails stops no other one.
 """
 
 import fnmatch
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import autopkgtest, deep, gotest, guest, junit, products, reboots, virtual
+from . import autopkgtest, deep, gotest, guest, junit, namespace, products, reboots, virtual
 from .cache import Cache
 from .junit import Results
 from .namespace import remove_tree
@@ -219,6 +220,10 @@ def stages(
 def checks(cache: Cache, source: Path) -> Results:
     """The static checks."""
     work, log = _work(cache, source, "checks")
+    # The copy of the clone has no history.
+    if (source / ".git").exists():
+        save = [sys.executable, str(source / "tests/check/commits.py"), "--save"]
+        namespace.run([*save, str(work / "history.json")], "the history of the clone", log)
     root, binds = build_root(cache), {"/opt/tools": products.tools(cache)}
     status = products.as_builder(root, "checks", work, log, binds=binds, check=False)
     return _without_work(work, junit.read_stage(work / "checks.xml", status, log))
