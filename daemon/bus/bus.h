@@ -55,6 +55,7 @@ struct bus_ops {
  * @waiters: calls that wait for samples
  * @changes: calls that wait for switches of leaves
  * @tasks: calls whose work is done in child processes
+ * @pieces, @next_piece: lists that are made in pieces, and the source that goes on with the first
  * @quotas: time that calls of users took, see quota.c
  * @reservations: capacity of settings that are being written, see capacity.c
  * @varlink: the same lists for clients of varlink, or NULL
@@ -78,6 +79,8 @@ struct bus {
 	struct bus_waiter *waiters;
 	struct bus_change *changes;
 	struct bus_task *tasks;
+	TAILQ_HEAD(, bus_pieces) pieces;
+	sd_event_source *next_piece;
 	struct bus_authorization *authorizations;
 	struct bus_quotas *quotas;
 	LIST_HEAD(, reservation) reservations;

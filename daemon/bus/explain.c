@@ -4,6 +4,7 @@
 
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/pieces.h"
 #include "bus/wait.h"
 #include "policy/entitlement.h"
 #include "policy/policy.h"
@@ -38,31 +39,24 @@ static int append_unit(sd_bus_message *r, const struct cgroup *c)
 	return err;
 }
 
-int bus_append_units(struct bus *b, sd_bus_message *m)
+int bus_append_units(struct bus *b, sd_bus_message *m, const struct cgroup *c)
 {
-	struct cgroup *root = cgroup_tree_root(b->machine->tree);
-	int r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	int r;
 
-	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c)) {
-		if (c->origin != CGROUP_UNIT && !c->policy->promises.n)
-			continue;
-		r = sd_bus_message_open_container(m, 'a', "{sv}");
-		if (r >= 0)
-			r = append_unit(m, c);
-		if (r >= 0)
-			r = sd_bus_message_close_container(m);
-	}
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	if (c->origin != CGROUP_UNIT && !c->policy->promises.n)
+		return 0;
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = append_unit(m, c);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : 1;
 }
 
 int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	int r = sd_bus_message_new_method_return(call, &reply);
-
-	if (r >= 0)
-		r = bus_append_units(userdata, reply);
-	return bus_send(reply, r);
+	return bus_reply_in_pieces(userdata, call, "a{sv}", bus_append_units,
+				   error);
 }
 
 static int append_explained_leaf(struct bus *b, sd_bus_message *r,

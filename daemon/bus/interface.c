@@ -17,6 +17,7 @@
 #include "bus/leaves.h"
 #include "bus/log-control.h"
 #include "bus/method.h"
+#include "bus/pieces.h"
 #include "bus/properties.h"
 #include "bus/quota.h"
 #include "bus/varlink.h"
@@ -260,6 +261,8 @@ int bus_open(struct bus *b)
 	 * this daemon when the bus is back. Weights stay in force.
 	 */
 	r = sd_bus_set_exit_on_disconnect(b->connection, true);
+	if (r >= 0)
+		r = bus_open_pieces(b);
 	/* Filters that are added later run first: no refused call has a cost. */
 	if (r >= 0)
 		r = bus_meter_properties(b, vtable);
@@ -290,6 +293,7 @@ void bus_close(struct bus *b)
 	bus_drop_background(b);
 	bus_drop_changes(b);
 	bus_drop_authorizations(b);
+	bus_drop_pieces(b);
 	bus_quotas_done(b);
 	b->vtable = sd_bus_slot_unref(b->vtable);
 }

@@ -13,20 +13,15 @@
 /* The only structure of lists, (st): a device weight. */
 static const char *const device_weight[] = { "path", "weight" };
 
-struct values {
-	sd_json_variant **items;
-	size_t n;
-};
-
-static void values_done(struct values *l)
+void json_values_done(struct json_values *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		sd_json_variant_unref(l->items[i]);
 	free(l->items);
+	*l = (struct json_values){};
 }
 
-/* The list takes @v. */
-static int values_add(struct values *l, sd_json_variant *v)
+int json_values_add(struct json_values *l, sd_json_variant *v)
 {
 	sd_json_variant **grown = l->items;
 
@@ -43,23 +38,23 @@ static int values_add(struct values *l, sd_json_variant *v)
 	return 0;
 }
 
-static int add_string(struct values *l, const char *s)
+static int add_string(struct json_values *l, const char *s)
 {
 	sd_json_variant *v = NULL;
 	int r = sd_json_variant_new_string(&v, s);
 
-	return r < 0 ? r : values_add(l, v);
+	return r < 0 ? r : json_values_add(l, v);
 }
 
-static int add_next(sd_bus_message *m, struct values *l)
+static int add_next(sd_bus_message *m, struct json_values *l)
 {
 	sd_json_variant *v = NULL;
 	int r = bus_message_to_json(m, &v);
 
-	return r < 0 ? r : values_add(l, v);
+	return r < 0 ? r : json_values_add(l, v);
 }
 
-static int read_entry(sd_bus_message *m, struct values *l)
+static int read_entry(sd_bus_message *m, struct json_values *l)
 {
 	const char *key, *contents;
 	char type;
@@ -80,7 +75,7 @@ static int read_entry(sd_bus_message *m, struct values *l)
 static int read_array(sd_bus_message *m, bool is_dictionary,
 		      sd_json_variant **ret)
 {
-	_cleanup_(values_done) struct values l = {};
+	_cleanup_(json_values_done) struct json_values l = {};
 	int r = 0;
 
 	while (r >= 0 && !(r = sd_bus_message_at_end(m, false)))
@@ -93,7 +88,7 @@ static int read_array(sd_bus_message *m, bool is_dictionary,
 
 static int read_structure(sd_bus_message *m, sd_json_variant **ret)
 {
-	_cleanup_(values_done) struct values l = {};
+	_cleanup_(json_values_done) struct json_values l = {};
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(device_weight) && r >= 0; i++) {

@@ -34,9 +34,12 @@ int method_dump(sd_bus_message *call, void *userdata, sd_bus_error *error);
  * varlink.c shows, too: devices.c, explain.c, promise.c, capacity.c.
  */
 int bus_append_devices(struct bus *b, sd_bus_message *m);
-int bus_append_units(struct bus *b, sd_bus_message *m);
-int bus_append_promises(struct bus *b, sd_bus_message *m);
 int bus_append_capacities(struct bus *b, sd_bus_message *m);
+
+/* The entries of a cgroup in two of them, see pieces.h. */
+int bus_append_units(struct bus *b, sd_bus_message *m, const struct cgroup *c);
+int bus_append_promises(struct bus *b, sd_bus_message *m,
+			const struct cgroup *c);
 
 /* explain.c */
 int method_list_units(sd_bus_message *call, void *userdata,

@@ -11,6 +11,7 @@
 
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/pieces.h"
 #include "control/cause.h"
 #include "control/ceiling.h"
 #include "control/plant.h"
@@ -277,48 +278,48 @@ static int append_state(struct bus *b, sd_bus_message *r,
 		in_plant ? in_plant->phi : 1.0);
 }
 
-/* Append an array of @type, with an item by @append for each promise. */
-static int append_all(struct bus *b, sd_bus_message *m, const char *type,
-		      int (*append)(struct bus *b, sd_bus_message *r,
-				    const struct cgroup *c,
-				    const struct promise *p))
+static int append_each(struct bus *b, sd_bus_message *m, const struct cgroup *c,
+		       int (*append)(struct bus *b, sd_bus_message *r,
+				     const struct cgroup *c,
+				     const struct promise *p))
 {
-	struct cgroup *root = cgroup_tree_root(b->machine->tree);
-	int r = sd_bus_message_open_container(m, 'a', type);
+	int n = 0, r = 0;
 
-	for (struct cgroup *c = root; c && r >= 0; c = cgroup_next(root, c))
-		for (size_t i = 0; i < c->policy->promises.n && r >= 0; i++)
-			if (is_listed(c->policy, &c->policy->promises.items[i]))
-				r = append(b, m, c,
-					   &c->policy->promises.items[i]);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	for (size_t i = 0; i < c->policy->promises.n && r >= 0; i++) {
+		const struct promise *p = &c->policy->promises.items[i];
+
+		if (!is_listed(c->policy, p))
+			continue;
+		r = append(b, m, c, p);
+		n++;
+	}
+	return r < 0 ? r : n;
 }
 
-int bus_append_promises(struct bus *b, sd_bus_message *m)
+int bus_append_promises(struct bus *b, sd_bus_message *m,
+			const struct cgroup *c)
 {
-	return append_all(b, m, "a{sv}", append_promise);
+	return append_each(b, m, c, append_promise);
+}
+
+static int append_states(struct bus *b, sd_bus_message *m,
+			 const struct cgroup *c)
+{
+	return append_each(b, m, c, append_state);
 }
 
 int method_list_promises(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	int r = sd_bus_message_new_method_return(call, &reply);
-
-	if (r >= 0)
-		r = bus_append_promises(userdata, reply);
-	return bus_send(reply, r);
+	return bus_reply_in_pieces(userdata, call, "a{sv}", bus_append_promises,
+				   error);
 }
 
 int method_list_promise_states(sd_bus_message *call, void *userdata,
 			       sd_bus_error *error)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	int r = sd_bus_message_new_method_return(call, &reply);
-
-	if (r >= 0)
-		r = append_all(userdata, reply, "(ssssssttd)", append_state);
-	return bus_send(reply, r);
+	return bus_reply_in_pieces(userdata, call, "(ssssssttd)", append_states,
+				   error);
 }
 
 /* ---- history ---- */

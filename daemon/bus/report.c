@@ -66,24 +66,6 @@ static const struct {
 	  "Whether it holds, and if not, why; see sutrod(8)" },
 };
 
-/* The last reply has no flag that more follow. */
-static int reply_each(sd_varlink *link, sd_json_variant *replies)
-{
-	size_t n = sd_json_variant_elements(replies);
-	int r = 0;
-
-	if (!n)
-		return sd_varlink_error(link, REPORT_INTERFACE ".NoSuchMetric",
-					NULL);
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		sd_json_variant *reply = sd_json_variant_by_index(replies, i);
-
-		r = i + 1 < n ? sd_varlink_notify(link, reply)
-			      : sd_varlink_reply(link, reply);
-	}
-	return r;
-}
-
 static int append_metric(sd_json_variant **replies, sd_json_variant *guarantee,
 			 size_t family)
 {
@@ -112,33 +94,55 @@ static int append_metric(sd_json_variant **replies, sd_json_variant *guarantee,
 			SD_JSON_BUILD_PAIR_VARIANT("cgroup", cgroup)));
 }
 
-int report_metrics(sd_varlink *link, sd_json_variant *guarantees)
+int report_metrics(sd_varlink *link, sd_json_variant *guarantees,
+		   sd_json_variant **held)
 {
 	_cleanup_(sd_json_variant_unrefp) sd_json_variant *replies = NULL;
 	int r = 0;
 
-	for (size_t f = 0; f < ARRAY_SIZE(families); f++)
-		for (size_t i = 0;
-		     i < sd_json_variant_elements(guarantees) && r >= 0; i++)
+	for (size_t i = 0; i < sd_json_variant_elements(guarantees); i++)
+		for (size_t f = 0; f < ARRAY_SIZE(families) && r >= 0; f++)
 			r = append_metric(
 				&replies,
 				sd_json_variant_by_index(guarantees, i), f);
-	return r < 0 ? r : reply_each(link, replies);
+	for (size_t i = 0; i < sd_json_variant_elements(replies) && r >= 0;
+	     i++) {
+		if (*held)
+			r = sd_varlink_notify(link, *held);
+		sd_json_variant_unref(*held);
+		*held = sd_json_variant_ref(
+			sd_json_variant_by_index(replies, i));
+	}
+	return r;
 }
 
+int report_end(sd_varlink *link, sd_json_variant *held)
+{
+	return held ? sd_varlink_reply(link, held)
+		    : sd_varlink_error(link, REPORT_INTERFACE ".NoSuchMetric",
+				       NULL);
+}
+
+/* The last reply has no flag that more follow. */
 int report_families(sd_varlink *link)
 {
-	_cleanup_(sd_json_variant_unrefp) sd_json_variant *replies = NULL;
+	size_t n = ARRAY_SIZE(families);
 	int r = 0;
 
-	for (size_t f = 0; f < ARRAY_SIZE(families) && r >= 0; f++)
-		r = sd_json_variant_append_arraybo(
-			&replies,
+	for (size_t f = 0; f < n && r >= 0; f++) {
+		_cleanup_(sd_json_variant_unrefp) sd_json_variant *reply = NULL;
+
+		r = sd_json_buildo(
+			&reply,
 			SD_JSON_BUILD_PAIR_STRING("name", families[f].name),
 			SD_JSON_BUILD_PAIR_STRING("description",
 						  families[f].description),
 			SD_JSON_BUILD_PAIR_STRING("type", families[f].type));
-	return r < 0 ? r : reply_each(link, replies);
+		if (r >= 0)
+			r = f + 1 < n ? sd_varlink_notify(link, reply)
+				      : sd_varlink_reply(link, reply);
+	}
+	return r;
 }
 
 int report_add(sd_varlink_server *server)

@@ -10,10 +10,15 @@
 int report_add(sd_varlink_server *server);
 
 /**
- * report_metrics() - the replies to io.systemd.Metrics.List
+ * report_metrics() - replies to io.systemd.Metrics.List about some guarantees
  * @guarantees: as in ListGuarantees
+ * @held: the last metric, which is sent when another one follows
  */
-int report_metrics(sd_varlink *link, sd_json_variant *guarantees);
+int report_metrics(sd_varlink *link, sd_json_variant *guarantees,
+		   sd_json_variant **held);
+
+/** report_end() - the last reply, with the metric @held, NULL: there is none */
+int report_end(sd_varlink *link, sd_json_variant *held);
 
 /** report_families() - the replies to io.systemd.Metrics.Describe */
 int report_families(sd_varlink *link);

@@ -25,115 +25,23 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <systemd/sd-varlink-idl.h>
 #include <systemd/sd-varlink.h>
 
 #include "bus/bus.h"
+#include "bus/json-list.h"
 #include "bus/json.h"
 #include "bus/method.h"
 #include "bus/quota.h"
 #include "bus/report.h"
+#include "bus/varlink-interface.h"
 #include "bus/varlink.h"
 
-#define INTERFACE "io.sutro.Status"
 #define SOCKET_MODE 0666
 
 #define CONNECTIONS_MAX 128U
 #define CONNECTIONS_PER_USER_MAX 16U
 #define PERIOD_USEC 1000000ULL
 #define ACCURACY_USEC 100000ULL
-
-/* ---- the interface ---- */
-
-#define STRING(name) SD_VARLINK_DEFINE_FIELD(name, SD_VARLINK_STRING, 0)
-#define STRINGS(name) \
-	SD_VARLINK_DEFINE_FIELD(name, SD_VARLINK_STRING, SD_VARLINK_ARRAY)
-#define BOOL(name) SD_VARLINK_DEFINE_FIELD(name, SD_VARLINK_BOOL, 0)
-#define INT(name) SD_VARLINK_DEFINE_FIELD(name, SD_VARLINK_INT, 0)
-#define FLOAT(name) SD_VARLINK_DEFINE_FIELD(name, SD_VARLINK_FLOAT, 0)
-#define ARRAY(field, type) ARRAY_OF(field, type, SD_VARLINK_REGULAR)
-#define OUTPUT(field, type) ARRAY_OF(field, type, SD_VARLINK_OUTPUT)
-#define ARRAY_OF(field, type, direction)       \
-	{ .name = #field,                      \
-	  .field_type = SD_VARLINK_NAMED_TYPE, \
-	  .named_type = #type,                 \
-	  .symbol = &vl_type_##type,           \
-	  .field_flags = SD_VARLINK_ARRAY,     \
-	  .field_direction = direction }
-
-static SD_VARLINK_DEFINE_STRUCT_TYPE(
-	Device, STRING(node), STRING(name), STRING(kind), STRING(devno),
-	STRINGS(slaves), STRINGS(aliases), BOOL(leaf), BOOL(managed),
-	BOOL(hung), INT(size_bytes), SD_VARLINK_FIELD_COMMENT("Of a leaf"),
-	SD_VARLINK_DEFINE_FIELD(scheduler, SD_VARLINK_STRING,
-				SD_VARLINK_NULLABLE));
-
-static SD_VARLINK_DEFINE_STRUCT_TYPE(DeviceWeight, STRING(path), INT(weight));
-
-static SD_VARLINK_DEFINE_STRUCT_TYPE(
-	Unit, SD_VARLINK_FIELD_COMMENT("Empty for a cgroup that is no unit"),
-	STRING(unit), STRING(cgroup), INT(weight), BOOL(weight_set),
-	ARRAY(device_weights, DeviceWeight));
-
-static SD_VARLINK_DEFINE_STRUCT_TYPE(GuaranteeLeaf, STRING(leaf),
-				     STRING(scheduler), FLOAT(share_needed),
-				     FLOAT(share_allotted), FLOAT(share_got),
-				     FLOAT(backlog), INT(weight),
-				     FLOAT(cost_ns), FLOAT(price));
-
-static SD_VARLINK_DEFINE_STRUCT_TYPE(
-	Guarantee, STRING(unit), STRING(cgroup), STRING(key), STRING(path),
-	STRING(device),
-	SD_VARLINK_FIELD_COMMENT(
-		"Bytes or requests per second, or microseconds"),
-	INT(value), FLOAT(percent), INT(importance), STRING(source),
-	FLOAT(percentile), STRING(measured_at), STRING(state), STRING(cause),
-	INT(got), FLOAT(granted), FLOAT(gain), FLOAT(amplification),
-	FLOAT(reserve), ARRAY(leaves, GuaranteeLeaf));
-
-static SD_VARLINK_DEFINE_STRUCT_TYPE(
-	Capacity,
-	SD_VARLINK_FIELD_COMMENT("As declared; the device is \"\" without one"),
-	STRING(path), STRING(device),
-	SD_VARLINK_FIELD_COMMENT("Of the floors that count"), STRING(key),
-	SD_VARLINK_FIELD_COMMENT("Bytes or requests per second"), INT(capacity),
-	INT(promised), INT(left));
-
-static SD_VARLINK_DEFINE_METHOD_FULL(ListDevices, SD_VARLINK_SUPPORTS_MORE,
-				     OUTPUT(devices, Device));
-static SD_VARLINK_DEFINE_METHOD_FULL(ListUnits, SD_VARLINK_SUPPORTS_MORE,
-				     OUTPUT(units, Unit));
-static SD_VARLINK_DEFINE_METHOD_FULL(ListGuarantees, SD_VARLINK_SUPPORTS_MORE,
-				     OUTPUT(guarantees, Guarantee));
-static SD_VARLINK_DEFINE_METHOD_FULL(ListCapacities, SD_VARLINK_SUPPORTS_MORE,
-				     OUTPUT(capacities, Capacity));
-static SD_VARLINK_DEFINE_ERROR(TooManyCalls);
-
-static SD_VARLINK_DEFINE_INTERFACE(
-	status, INTERFACE,
-	SD_VARLINK_INTERFACE_COMMENT(
-		"Devices, units, guarantees and capacities of sutrod; see sutrod(8)"),
-	SD_VARLINK_SYMBOL_COMMENT("A block device"), &vl_type_Device,
-	&vl_type_DeviceWeight, &vl_type_Unit, &vl_type_GuaranteeLeaf,
-	SD_VARLINK_SYMBOL_COMMENT("A floor, ceiling or latency target"),
-	&vl_type_Guarantee,
-	SD_VARLINK_SYMBOL_COMMENT(
-		"A rate that all floors on a device together may promise"),
-	&vl_type_Capacity,
-	SD_VARLINK_SYMBOL_COMMENT(
-		"All block devices; with \"more\" again when one changes"),
-	&vl_method_ListDevices,
-	SD_VARLINK_SYMBOL_COMMENT(
-		"All units that sutrod follows; with \"more\" again"),
-	&vl_method_ListUnits,
-	SD_VARLINK_SYMBOL_COMMENT(
-		"All guarantees and limits; with \"more\" again"),
-	&vl_method_ListGuarantees,
-	SD_VARLINK_SYMBOL_COMMENT(
-		"All declared capacities; with \"more\" again"),
-	&vl_method_ListCapacities,
-	SD_VARLINK_SYMBOL_COMMENT("Calls of this user take too much time"),
-	&vl_error_TooManyCalls);
 
 /* ---- lists ---- */
 
@@ -146,15 +54,40 @@ enum list {
 	LISTS,
 };
 
-static const struct {
+/**
+ * struct varlink_list - a list that a method replies with
+ * @field: of the reply
+ * @append: makes all of it
+ * @append_each: makes the entries of a cgroup, in pieces
+ */
+static const struct varlink_list {
 	const char *field;
 	int (*append)(struct bus *b, sd_bus_message *m);
+	bus_append_t append_each;
 } lists[LISTS] = {
-	[LIST_DEVICES] = { "devices", bus_append_devices },
-	[LIST_UNITS] = { "units", bus_append_units },
-	[LIST_GUARANTEES] = { "guarantees", bus_append_promises },
-	[LIST_CAPACITIES] = { "capacities", bus_append_capacities },
-	[LIST_METRICS] = { NULL, bus_append_promises },
+	[LIST_DEVICES] = { "devices", .append = bus_append_devices },
+	[LIST_UNITS] = { "units", .append_each = bus_append_units },
+	[LIST_GUARANTEES] = { "guarantees",
+			      .append_each = bus_append_promises },
+	[LIST_CAPACITIES] = { "capacities", .append = bus_append_capacities },
+	[LIST_METRICS] = { .append_each = bus_append_promises },
+};
+
+/**
+ * struct request - a list that is being made
+ * @made: as JSON
+ * @link: of the call; NULL: for followers
+ * @has_more: the call has the flag "more"
+ * @held: a metric that is sent when the next one is there, or as the last one
+ */
+struct request {
+	struct json_list made;
+	struct request *next;
+	struct varlink *varlink;
+	enum list list;
+	sd_varlink *link;
+	bool has_more;
+	sd_json_variant *held;
 };
 
 /**
@@ -183,6 +116,7 @@ struct connection {
  * struct varlink - the server
  * @timer: for followers
  * @after: runs after each event while there are connections
+ * @requests: lists that are being made
  */
 struct varlink {
 	struct bus *bus;
@@ -191,25 +125,9 @@ struct varlink {
 	sd_event_source *after;
 	struct follower *followers;
 	struct connection *connections;
+	struct request *requests;
 	char *path;
 };
-
-/* Make the reply with a list. The bus message that holds it is never sent. */
-static int make_list(struct varlink *v, enum list list, sd_json_variant **ret)
-{
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-	int r;
-
-	r = sd_bus_message_new_signal(v->bus->connection, &m, BUS_PATH,
-				      BUS_INTERFACE, "List");
-	if (r >= 0)
-		r = lists[list].append(v->bus, m);
-	if (r >= 0)
-		r = sd_bus_message_seal(m, 1, 0);
-	if (r >= 0)
-		r = sd_bus_message_rewind(m, true);
-	return r < 0 ? r : bus_message_to_json(m, ret);
-}
 
 static int reply_with(sd_varlink *link, enum list list, bool is_last,
 		      sd_json_variant *value)
@@ -262,33 +180,29 @@ static int follow(struct follower *f, sd_json_variant *value)
 	return r;
 }
 
-static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
+/* Followers that may not cause work now get a later list. */
+static bool may_follow(struct varlink *v, const struct follower *f, uid_t *ret)
 {
-	sd_json_variant *made[LISTS] = {};
-	struct varlink *v = userdata;
-	int r = 0;
+	return sd_varlink_get_peer_uid(f->link, ret) >= 0 &&
+	       bus_check_account(v->bus, *ret) >= 0;
+}
 
-	for (struct follower *f = v->followers, *next; f && r >= 0; f = next) {
+/* The first one pays for the list, which took @usec. */
+static void send_to_followers(struct varlink *v, enum list list,
+			      sd_json_variant *value, uint64_t usec)
+{
+	for (struct follower *f = v->followers, *next; f; f = next) {
 		uint64_t began = cpu_usec();
 		uid_t uid;
 
 		next = f->next;
-		if (sd_varlink_get_peer_uid(f->link, &uid) < 0 ||
-		    bus_check_account(v->bus, uid) < 0)
+		if (f->list != list || !may_follow(v, f, &uid))
 			continue;
-		if (!made[f->list])
-			r = make_list(v, f->list, &made[f->list]);
-		if (r >= 0 && follow(f, made[f->list]) < 0)
+		if (follow(f, value) < 0)
 			sd_varlink_close(f->link);
-		bus_charge(v->bus, uid, cpu_usec() - began);
+		bus_charge(v->bus, uid, usec + cpu_usec() - began);
+		usec = 0;
 	}
-	for (enum list i = 0; i < LISTS; i++)
-		sd_json_variant_unref(made[i]);
-	if (r < 0)
-		log_debug_errno(r, "A list for varlink could not be made: %m");
-	if (!v->followers)
-		return sd_event_source_set_enabled(s, SD_EVENT_OFF);
-	return sd_event_source_set_time_relative(s, PERIOD_USEC);
 }
 
 static int add_follower(struct varlink *v, sd_varlink *link, enum list list,
@@ -311,6 +225,123 @@ static int add_follower(struct varlink *v, sd_varlink *link, enum list list,
 		return 0;
 	r = sd_event_source_set_time_relative(v->timer, PERIOD_USEC);
 	return r < 0 ? r : sd_event_source_set_enabled(v->timer, SD_EVENT_ON);
+}
+
+/* ---- requests ---- */
+
+static void request_free(struct request *q)
+{
+	struct request **at = &q->varlink->requests;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+	sd_json_variant_unref(q->held);
+	sd_varlink_unref(q->link);
+	free(q);
+}
+
+static int send_part(struct json_list *l, sd_json_variant *part)
+{
+	struct request *q = (struct request *)l;
+
+	return report_metrics(q->link, part, &q->held);
+}
+
+static int answer(struct request *q, sd_json_variant *value)
+{
+	if (q->list == LIST_METRICS)
+		return report_end(q->link, q->held);
+	if (q->has_more)
+		return add_follower(q->varlink, q->link, q->list, value);
+	return reply_with(q->link, q->list, true, value);
+}
+
+static void on_made(struct json_list *l, int r, sd_json_variant *value)
+{
+	struct request *q = (struct request *)l;
+
+	if (r >= 0 && q->link)
+		r = answer(q, value);
+	else if (r >= 0)
+		send_to_followers(q->varlink, q->list, value, l->pieces.usec);
+	if (r < 0 && r != -ECANCELED && q->link)
+		sd_varlink_error_errno(q->link, r);
+	else if (r < 0 && r != -ECANCELED)
+		log_debug_errno(r, "A list for varlink could not be made: %m");
+	request_free(q);
+}
+
+/* Begin to make a list, for a call of the user @uid or for followers. It may be complete, and sent,
+ * on return.
+ */
+static int request(struct varlink *v, enum list list, uid_t uid,
+		   sd_varlink *link, bool has_more)
+{
+	struct request *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return -ENOMEM;
+	*q = (struct request){
+		.made = { .pieces = { .bus = v->bus,
+				      .append = lists[list].append_each,
+				      .uid = uid,
+				      .is_unpaid = !link },
+			  .append_all = lists[list].append,
+			  .part = list == LIST_METRICS ? send_part : NULL,
+			  .end = on_made },
+		.next = v->requests,
+		.varlink = v,
+		.list = list,
+		.link = link ? sd_varlink_ref(link) : NULL,
+		.has_more = has_more,
+	};
+	v->requests = q;
+	json_list_begin(&q->made);
+	return 0;
+}
+
+static void drop_requests(struct varlink *v, const sd_varlink *link)
+{
+	for (struct request *q = v->requests, *next; q; q = next) {
+		next = q->next;
+		if (q->link == link)
+			bus_pieces_drop(&q->made.pieces);
+	}
+}
+
+static bool is_requested(const struct varlink *v, enum list list)
+{
+	for (const struct request *q = v->requests; q; q = q->next)
+		if (q->list == list && !q->link)
+			return true;
+	return false;
+}
+
+static bool has_follower(struct varlink *v, enum list list)
+{
+	uid_t uid;
+
+	for (const struct follower *f = v->followers; f; f = f->next)
+		if (f->list == list && may_follow(v, f, &uid))
+			return true;
+	return false;
+}
+
+/* A list that is still being made is not made again. */
+static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct varlink *v = userdata;
+	int r = 0;
+
+	for (enum list i = 0; i < LISTS && r >= 0; i++)
+		if (has_follower(v, i) && !is_requested(v, i))
+			r = request(v, i, 0, NULL, false);
+	if (r < 0)
+		log_debug_errno(r, "A list for varlink could not be made: %m");
+	if (!v->followers)
+		return sd_event_source_set_enabled(s, SD_EVENT_OFF);
+	return sd_event_source_set_time_relative(s, PERIOD_USEC);
 }
 
 /* ---- connections ---- */
@@ -348,6 +379,7 @@ static void on_disconnect(sd_varlink_server *server, sd_varlink *link,
 	struct varlink *v = userdata;
 
 	drop_followers(v, link);
+	drop_requests(v, link);
 	for (struct connection *c = v->connections; c; c = c->next)
 		if (c->link == link) {
 			connection_free(c);
@@ -413,24 +445,11 @@ static int on_after(sd_event_source *s, void *userdata)
 
 /* ---- methods ---- */
 
-static int run(struct varlink *v, sd_varlink *link, sd_json_variant *parameters,
-	       sd_varlink_method_flags_t flags, enum list list)
+static int check_parameters(sd_varlink *link, sd_json_variant *parameters)
 {
 	static const sd_json_dispatch_field no_fields[] = { {} };
-	_cleanup_(sd_json_variant_unrefp) sd_json_variant *value = NULL;
-	int r;
 
-	r = sd_varlink_dispatch(link, parameters, no_fields, NULL);
-	if (r != 0)
-		return r;
-	r = make_list(v, list, &value);
-	if (r < 0)
-		return r;
-	if (list == LIST_METRICS)
-		return report_metrics(link, value);
-	if (flags & SD_VARLINK_METHOD_MORE)
-		return add_follower(v, link, list, value);
-	return reply_with(link, list, true, value);
+	return sd_varlink_dispatch(link, parameters, no_fields, NULL);
 }
 
 static int run_metered(sd_varlink *link, sd_json_variant *parameters,
@@ -441,45 +460,35 @@ static int run_metered(sd_varlink *link, sd_json_variant *parameters,
 	uid_t uid;
 	int r;
 
+	/* No client reads the list. A late reply would be that to the next call. */
+	if (flags & SD_VARLINK_METHOD_ONEWAY)
+		return 0;
 	r = sd_varlink_get_peer_uid(link, &uid);
 	if (r < 0)
 		return r;
 	if (bus_check_account(v->bus, uid) < 0)
-		return sd_varlink_error(link, INTERFACE ".TooManyCalls", NULL);
-	r = run(v, link, parameters, flags, list);
+		return sd_varlink_error(link, STATUS_INTERFACE ".TooManyCalls",
+					NULL);
+	r = check_parameters(link, parameters);
+	if (r == 0)
+		r = request(v, list, uid, link, flags & SD_VARLINK_METHOD_MORE);
 	bus_charge(v->bus, uid, cpu_usec() - began);
 	return r;
 }
 
-static int list_devices(sd_varlink *link, sd_json_variant *parameters,
-			sd_varlink_method_flags_t flags, void *userdata)
-{
-	return run_metered(link, parameters, flags, userdata, LIST_DEVICES);
-}
+#define METHOD(name, list)                                                    \
+	static int list_##name(sd_varlink *link, sd_json_variant *parameters, \
+			       sd_varlink_method_flags_t flags,               \
+			       void *userdata)                                \
+	{                                                                     \
+		return run_metered(link, parameters, flags, userdata, list);  \
+	}
 
-static int list_units(sd_varlink *link, sd_json_variant *parameters,
-		      sd_varlink_method_flags_t flags, void *userdata)
-{
-	return run_metered(link, parameters, flags, userdata, LIST_UNITS);
-}
-
-static int list_guarantees(sd_varlink *link, sd_json_variant *parameters,
-			   sd_varlink_method_flags_t flags, void *userdata)
-{
-	return run_metered(link, parameters, flags, userdata, LIST_GUARANTEES);
-}
-
-static int list_capacities(sd_varlink *link, sd_json_variant *parameters,
-			   sd_varlink_method_flags_t flags, void *userdata)
-{
-	return run_metered(link, parameters, flags, userdata, LIST_CAPACITIES);
-}
-
-static int list_metrics(sd_varlink *link, sd_json_variant *parameters,
-			sd_varlink_method_flags_t flags, void *userdata)
-{
-	return run_metered(link, parameters, flags, userdata, LIST_METRICS);
-}
+METHOD(devices, LIST_DEVICES)
+METHOD(units, LIST_UNITS)
+METHOD(guarantees, LIST_GUARANTEES)
+METHOD(capacities, LIST_CAPACITIES)
+METHOD(metrics, LIST_METRICS)
 
 static int describe_metrics(sd_varlink *link, sd_json_variant *parameters,
 			    sd_varlink_method_flags_t flags, void *userdata)
@@ -512,10 +521,10 @@ static int serve(struct varlink *v)
 		r = report_add(v->server);
 	if (r >= 0)
 		r = sd_varlink_server_bind_method_many(
-			v->server, INTERFACE ".ListDevices", list_devices,
-			INTERFACE ".ListUnits", list_units,
-			INTERFACE ".ListGuarantees", list_guarantees,
-			INTERFACE ".ListCapacities", list_capacities,
+			v->server, STATUS_INTERFACE ".ListDevices",
+			list_devices, STATUS_INTERFACE ".ListUnits", list_units,
+			STATUS_INTERFACE ".ListGuarantees", list_guarantees,
+			STATUS_INTERFACE ".ListCapacities", list_capacities,
 			REPORT_INTERFACE ".List", list_metrics,
 			REPORT_INTERFACE ".Describe", describe_metrics);
 	if (r >= 0)
@@ -552,7 +561,8 @@ int varlink_open(struct bus *b, struct varlink **ret)
 	if (!v)
 		return -ENOMEM;
 	v->bus = b;
-	v->path = asprintf_or_null("%s/" INTERFACE, b->machine->roots.run);
+	v->path =
+		asprintf_or_null("%s/" STATUS_INTERFACE, b->machine->roots.run);
 	r = v->path ? serve(v) : -ENOMEM;
 	if (r < 0) {
 		varlink_close(v);
@@ -566,6 +576,8 @@ void varlink_close(struct varlink *v)
 {
 	if (!v)
 		return;
+	while (v->requests)
+		bus_pieces_drop(&v->requests->made.pieces);
 	while (v->followers)
 		follower_free(v, v->followers);
 	/* The server would live as long as these. */

@@ -57,6 +57,12 @@ struct cgroup *cgroup_cursor_next(struct cgroup_cursor *k)
 	return c;
 }
 
+void cgroup_cursor_end(struct cgroup_cursor *k)
+{
+	if (k->next)
+		set_next(k, NULL);
+}
+
 void cgroup_cursors_pass(struct cgroup_cursors *cursors, struct cgroup *gone)
 {
 	struct cgroup_cursor *k, *other;

@@ -174,6 +174,9 @@ void cgroup_cursor_begin(struct cgroup_cursor *k, struct cgroup *root);
 /** cgroup_cursor_next() - the next one, NULL at the end */
 struct cgroup *cgroup_cursor_next(struct cgroup_cursor *k);
 
+/** cgroup_cursor_end() - end a walk before its last cgroup */
+void cgroup_cursor_end(struct cgroup_cursor *k);
+
 /** cgroup_cursor_goes_on() - is there a next one? */
 static inline bool cgroup_cursor_goes_on(const struct cgroup_cursor *k)
 {

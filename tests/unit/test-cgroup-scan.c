@@ -81,6 +81,15 @@ static void test_cursor_at_the_end(struct test *t)
 	settle(t);
 	walk_to(&k, "a.service");
 	check(is_next(&k, "/y.slice") && is_next(&k, NULL));
+	/* A walk that was ended has no next one, and may be ended again. */
+	cgroup_cursor_begin(&k, cgroup_tree_root(t->tree));
+	check(is_next(&k, "/"));
+	cgroup_cursor_end(&k);
+	check(!cgroup_cursor_goes_on(&k) && is_next(&k, NULL));
+	cgroup_cursor_end(&k);
+	drop(t, "/y.slice");
+	settle(t);
+	check(is_next(&k, NULL));
 }
 
 static unsigned int n_logged(const struct test *t, const char *word)

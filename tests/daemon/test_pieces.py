@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Lists of many cgroups: the loop of sutrod makes them in pieces, and serves others in between."""
+
+import shutil
+import signal
+from collections.abc import Callable
+
+import dbus.lowlevel
+import pytest
+from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, arrive
+from plant import STRIPE
+from test_crowds import LOOK_MS, listener, looks
+from test_varlink import METRICS, link
+
+FLOORS, PIECE = 400, 32
+LISTS = {"ListPromises": "aa{sv}", "ListPromiseStates": "a(ssssssttd)", "ListUnits": "aa{sv}"}
+
+
+@pytest.fixture
+def boxes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> list[str]:
+    """Cgroups with a floor each, and a daemon that keeps the floors."""
+    service = systemd.start("box.service", 50)
+    boxes = [f"{service}/{number:03}" for number in range(FLOORS)]
+    for box in boxes:
+        machine.cgroup(box, 300)
+    policy = f"[Match]\nCgroup={service}/*\n[X-Sutro]\nReadBandwidthMin={STRIPE} 10K\n"
+    machine.write("/etc/sutro/policy.d/box.policy", policy)
+    sutrod.start()
+    sutrod.until(lambda: len(sutrod.call("ListPromiseStates")) == FLOORS)
+    return boxes
+
+
+def send(caller: dbus.bus.BusConnection, member: str) -> None:
+    """Send a call without arguments; the bus has passed it on afterwards."""
+    caller.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, member))
+    caller.get_name_owner(NAME)
+
+
+@pytest.mark.parametrize("member", LISTS)
+def test_list_of_the_bus(bus: Bus, boxes: list[str], sutrod: Sutrod, member: str) -> None:
+    """The loop looks at what is ready after each 32 entries, and the list has all of them."""
+    caller, sent = listener(bus)
+    sutrod.settle()
+    sutrod.clock.settle(hold=True)
+    few = looks(sutrod)
+    sutrod.clock.settle(hold=True)
+    send(caller, member)
+    assert looks(sutrod) >= few + FLOORS // PIECE
+    arrive(sent, 1)
+    (reply,) = sent
+    assert reply.get_signature() == LISTS[member]
+    (entries,) = reply.get_args_list()
+    named = [str(one[1] if member == "ListPromiseStates" else one["cgroup"]) for one in entries]
+    assert set(boxes) <= set(named) and len(named) == len(set(named))
+    caller.close()
+
+
+@pytest.mark.parametrize("method", ["ListGuarantees", "ListUnits", "List"])
+@pytest.mark.parametrize("more", [False, True])
+def test_list_of_varlink(boxes: list[str], sutrod: Sutrod, method: str, more: bool) -> None:
+    """The same, for the first reply, and for the next one after a change."""
+    interface = {"interface": METRICS} if method == "List" else {}
+    with link(sutrod) as one:
+        one.call("ListDevices")
+        sutrod.clock.settle(hold=True)
+        one.send(method, **interface, more=more or method == "List")
+        assert looks(sutrod) >= FLOORS // PIECE
+        field = {"ListGuarantees": "guarantees", "ListUnits": "units"}.get(method)
+        if not field:
+            return
+        found = {entry["cgroup"] for entry in one.receive()["parameters"][field]}
+        assert set(boxes) <= found
+        if more:
+            shutil.rmtree(sutrod.machine.at(f"/sys/fs/cgroup{boxes[7]}"))
+            sutrod.settle()
+            sutrod.clock.settle(hold=True)
+            assert looks(sutrod, 1.5) >= FLOORS // PIECE
+            assert found - {e["cgroup"] for e in one.receive()["parameters"][field]} == {boxes[7]}
+
+
+def test_call_without_a_reply(boxes: list[str], sutrod: Sutrod) -> None:
+    """Its list is not the reply to the call after it."""
+    with link(sutrod) as one:
+        one.send("ListGuarantees", oneway=True)
+        assert one.call("ListUnits")["parameters"].keys() == {"units"}
+        assert one.call("ListDevices")["parameters"].keys() == {"devices"}
+
+
+def test_weights_do_not_wait_for_a_list(
+    bus: Bus, boxes: list[str], machine: Machine, sutrod: Sutrod
+) -> None:
+    """A weight that another program changes is written before a list that was called first ends.
+
+    The loop's work takes time only by its looks. 50 ms are the time for which a weight may wait.
+    """
+    caller, sent = listener(bus)
+    caller.add_match_string(f"type='signal',interface='{INTERFACE}',member='WeightChanged'")
+    sutrod.settle()
+    sutrod.clock.settle(hold=True)
+    for _ in range(8):
+        send(caller, "ListPromises")
+    machine.write(f"/sys/fs/cgroup{boxes[0]}/io.weight", "default 700\n")
+    sutrod.clock.settle(look_ns=LOOK_MS * 1_000_000)
+    arrive(sent, 9)
+    members = [message.get_member() for message in sent]
+    # Of the 104 pieces, those of 50 ms come before it.
+    assert members.index("WeightChanged") <= 50 // (FLOORS // PIECE) + 1
+    caller.close()
+
+
+def test_call_during_a_list(bus: Bus, boxes: list[str], sutrod: Sutrod) -> None:
+    """A short call that came after the list is answered before it."""
+    caller, sent = listener(bus)
+    sutrod.settle()
+    sutrod.clock.settle(hold=True)
+    send(caller, "ListPromises")
+    send(caller, "ListDevices")
+    looks(sutrod)
+    arrive(sent, 2)
+    sizes = [len(message.get_args_list()[0]) for message in sent]
+    assert sizes[0] < FLOORS and sizes[1] == FLOORS
+    caller.close()
+
+
+def gone(sutrod: Sutrod) -> None:
+    """No client reads the lists."""
+    with link(sutrod) as one:
+        for _ in range(3):
+            one.send("ListGuarantees", more=True)
+    with link(sutrod) as one:
+        one.send("List", METRICS, more=True)
+
+
+def removed(sutrod: Sutrod) -> None:
+    """The cgroups of a list go away."""
+    for number in range(FLOORS):
+        shutil.rmtree(sutrod.machine.at(f"/sys/fs/cgroup/system.slice/box.service/{number:03}"))
+
+
+def changed(sutrod: Sutrod) -> None:
+    """The settings of a list go away."""
+    sutrod.machine.at("/etc/sutro/policy.d/box.policy").unlink()
+    assert sutrod.process
+    sutrod.process.send_signal(signal.SIGHUP)
+
+
+@pytest.mark.parametrize("event", [gone, removed, changed])
+def test_list_while_its_content_changes(
+    bus: Bus, boxes: list[str], sutrod: Sutrod, event: Callable[[Sutrod], None]
+) -> None:
+    """Each list is answered, with entries that were there, and the next one is right."""
+    caller, sent = listener(bus)
+    sutrod.settle()
+    sutrod.clock.settle(hold=True)
+    for member in LISTS:
+        send(caller, member)
+    event(sutrod)
+    looks(sutrod)
+    arrive(sent, len(LISTS))
+    for message in sent:
+        assert message.get_signature() in LISTS.values()
+    sutrod.settle()
+    sutrod.elapse(3)
+    left = len(sutrod.call("ListPromises"))
+    assert left == (FLOORS if event is gone else 0)
+    caller.close()
+
+
+def test_stop_during_a_list(bus: Bus, boxes: list[str], sutrod: Sutrod) -> None:
+    """A daemon that is stopped ends, with lists that are not complete and calls that wait."""
+    caller, sent = listener(bus)
+    with link(sutrod) as one:
+        one.send("ListGuarantees", more=True)
+        for _ in range(20):
+            send(caller, "ListPromises")
+        arrive(sent, 1)
+        assert sutrod.stop() == 0
+    caller.close()
