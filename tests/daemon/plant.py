@@ -129,10 +129,16 @@ def state(sutrod: Sutrod, unit: str) -> str:
     return "".join(p["state"] for p in sutrod.call("ListPromises") if p["unit"] == unit)
 
 
-def hold(sutrod: Sutrod, path: str = STRIPE) -> None:
-    """A floor of 60 MB/s for db.service, until it is held."""
-    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{path} 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+def hold(
+    sutrod: Sutrod,
+    path: str = STRIPE,
+    floor: str = "60M",
+    lifetime: str = "runtime",
+    seconds: float = SETTLES_S,
+) -> None:
+    """A floor of reads for db.service, until it is held."""
+    set_policy(sutrod, "db.service", lifetime, ReadBandwidthMin=f"{path} {floor}")
+    sutrod.until(lambda: state(sutrod, "db.service") == "held", seconds)
 
 
 def crowd(systemd: Systemd, plant: Plant, running: bool = True) -> str:

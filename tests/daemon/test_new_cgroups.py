@@ -4,7 +4,7 @@
 import shutil
 
 from fakemachine import Machine, Sutrod, Systemd
-from plant import MB, SETTLES_S, STRIPE, Plant, promise, set_policy, state
+from plant import MB, SETTLES_S, Plant, hold, promise, set_policy, state
 
 
 def test_competitor_that_begins_later(
@@ -19,8 +19,7 @@ def test_competitor_that_begins_later(
         machine.cgroup(folder)
     plant.add("db", systemd.start("db.service", 100))
     sutrod.start()
-    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 80M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, floor="80M")
     plant.add("noisy", systemd.start("noisy.service", 100, slice="/user.slice/user-1.slice"))
     sutrod.until(
         lambda: any(line.startswith("8:0 ") for line in machine.weights("/system.slice")), SETTLES_S

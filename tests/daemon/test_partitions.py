@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pytest
 from fakemachine import Machine, Sutrod, Systemd
-from plant import MB, SETPOINT, SETTLES_S, STRIPE, promise, set_policy, state
+from plant import MB, SETPOINT, SETTLES_S, STRIPE, hold, promise, set_policy, state
 
 SPEED = 50 * MB
 DISK = "8:0"
@@ -99,8 +99,7 @@ def test_other_partition_of_the_unit_does_not_count(
     start("db", 100, sda1=0.5, sda2=0.5)
     start("big", 4000, sda2=1)
     sutrod.start()
-    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 15M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, "/dev/sda1", floor="15M")
     sutrod.elapse(1)
     assert disk.mbps("sda1", sutrod, 2) >= 0.97 * 15
     got = promise(sutrod, "db.service")["got"]
@@ -180,8 +179,7 @@ def test_disk_without_statistics_counts_as_a_whole(
     start("db", 100, sda1=0)
     start("big", 900, sda1=0)
     sutrod.start()
-    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, "/dev/sda1", floor="30M")
 
 
 def test_partition_of_an_array_is_counted_at_the_array(
@@ -207,7 +205,6 @@ def test_partition_of_an_array_is_counted_at_the_array(
 
     sutrod.clock.loads.append(read)
     sutrod.start()
-    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/md0p1 30M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, "/dev/md0p1", floor="30M")
     sutrod.elapse(SETTLES_S)
     assert promise(sutrod, "db.service")["got"] == pytest.approx(40 * MB, rel=0.05)

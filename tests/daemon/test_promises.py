@@ -133,8 +133,7 @@ def test_floor_on_any_volume(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> 
 def test_killed_and_started_again(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
     db = crowd(systemd, plant)
     sutrod.start()
-    set_policy(sutrod, "db.service", "persistent", ReadBandwidthMin=f"{STRIPE} 60M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, lifetime="persistent")
     sutrod.elapse(6)  # The daemon saves costs now and then.
     sutrod.stop(9)
     before = plant.readers["db"].bytes
@@ -268,8 +267,7 @@ def test_partition(machine: Machine, systemd: Systemd, sutrod: Sutrod, plant: Pl
     machine.partition("sda", "sda1", "8:1")
     db = crowd(systemd, plant)
     sutrod.start()
-    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/sda1 30M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", SETTLES_S)
+    hold(sutrod, "/dev/sda1", floor="30M")
 
     def needed() -> float:
         (leaf,) = promise(sutrod, "db.service")["leaves"]

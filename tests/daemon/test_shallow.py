@@ -16,6 +16,7 @@ from plant import (
     STRIPE,
     Plant,
     crowd,
+    hold,
     promise,
     set_policy,
     state,
@@ -29,8 +30,7 @@ def test_time_is_reserved_for_a_shallow_unit(
     db = crowd(systemd, plant)
     plant.readers["db"].shallow = True
     sutrod.start()
-    set_policy(sutrod, "db.service", ReadBandwidthMin=f"{STRIPE} 30M")
-    sutrod.until(lambda: state(sutrod, "db.service") == "held", RESERVES_S)
+    hold(sutrod, floor="30M", seconds=RESERVES_S)
     sutrod.elapse(15)
     assert plant.mbps("db", 2) == pytest.approx(SETPOINT_RESERVED * 30, rel=0.05)
     seen = promise(sutrod, "db.service")
