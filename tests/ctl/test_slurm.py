@@ -57,8 +57,31 @@ def in_force(sutrod, cgroup=JOB):
     return [f"{e['key']}={e['value']}" for e in sutrod.call("GetPolicy", cgroup) if e["in_force"]]
 
 
-def test_prolog_and_epilog(sutrod, tmp_path):
-    records = tmp_path / "records"
+@pytest.fixture
+def records(tmp_path):
+    """The folder of records, which the first prolog makes."""
+    return tmp_path / "records"
+
+
+def names(records):
+    """The records that are there."""
+    return [record.name for record in records.iterdir()]
+
+
+def reset_all(records):
+    """Let the service run until it has reset the floors of all records."""
+
+    async def watch():
+        program = slurm.Watch(records)
+        running = asyncio.ensure_future(program.run())
+        await asyncio.to_thread(wait_until, lambda: not names(records))
+        program.stop()
+        await running
+
+    asyncio.run(watch())
+
+
+def test_prolog_and_epilog(sutrod, records):
     asyncio.run(slurm.prolog(JOB, "color=red", records))
     assert not records.exists()
     asyncio.run(slurm.prolog(JOB, EXTRA, records))
@@ -69,44 +92,36 @@ def test_prolog_and_epilog(sutrod, tmp_path):
     assert (in_force(sutrod), in_force(sutrod, other)) == ([], FLOORS)
     # Once more, and for a job without floors: nothing to do.
     asyncio.run(slurm.epilog(JOB, records))
-    assert [record.name for record in records.iterdir()] == ["n1:77"]
+    assert names(records) == ["n1:77"]
     asyncio.run(slurm.epilog(other, records))
     with pytest.raises(UsageError):
         asyncio.run(slurm.prolog("/system.slice/db.service", EXTRA, records))
-    assert list(records.iterdir()) == []
+    assert names(records) == []
 
 
-def test_restart_of_the_daemon(sutrod, tmp_path):
+def test_restart_of_the_daemon(sutrod, records):
     """Floors outlive it; a job that ends without a daemon leaves nothing behind."""
-    records = tmp_path / "records"
     asyncio.run(slurm.prolog(JOB, EXTRA, records))
     sutrod.stop()
     sutrod.start()
     assert in_force(sutrod) == FLOORS
     sutrod.stop()
     asyncio.run(slurm.epilog(JOB, records))
-    assert [record.name for record in records.iterdir()] == ["n1:7.ended"]
+    assert names(records) == ["n1:7.ended"]
     sutrod.start()
     assert in_force(sutrod) == FLOORS
 
-    async def watch():
-        program = slurm.Watch(records)
-        running = asyncio.ensure_future(program.run())
-        await asyncio.to_thread(wait_until, lambda: not list(records.iterdir()))
-        program.stop()
-        await running
-
-    asyncio.run(watch())
+    reset_all(records)
     assert in_force(sutrod) == []
 
 
-def test_epilog_that_sutrod_refuses(sutrod, tmp_path, monkeypatch, capsys):
+def test_epilog_that_sutrod_refuses(sutrod, records, monkeypatch, capsys):
     """It succeeds, since slurmd drains the node of a failing one; the service resets the floors."""
-    records, seen = tmp_path / "records", []
+    seen = []
     asyncio.run(slurm.prolog(JOB, EXTRA, records))
 
     async def refused(_client, _unit, _lifetime):
-        seen.extend(record.name for record in records.iterdir())
+        seen.extend(names(records))
         raise NoAnswer("sutrod does not answer within 25 s")
 
     with monkeypatch.context() as patch:
@@ -115,17 +130,16 @@ def test_epilog_that_sutrod_refuses(sutrod, tmp_path, monkeypatch, capsys):
     expected = f"{JOB}: sutrod does not answer within 25 s; its floors are reset later\n"
     assert capsys.readouterr().err == expected
     # Also an epilog that is killed while it waits leaves a record for the service.
-    assert seen == ["n1:7.ended"] == [record.name for record in records.iterdir()]
+    assert seen == ["n1:7.ended"] == names(records)
     assert in_force(sutrod) == FLOORS
 
 
-def test_job_that_runs_again(sutrod, tmp_path):
+def test_job_that_runs_again(sutrod, records):
     """A record of its first run does not take its floors."""
-    records = tmp_path / "records"
     records.mkdir()
     (records / "n1:7.ended").write_text(f"{JOB}\n")
     asyncio.run(slurm.prolog(JOB, EXTRA, records))
-    assert [record.name for record in records.iterdir()] == ["n1:7"]
+    assert names(records) == ["n1:7"]
     assert in_force(sutrod) == FLOORS
 
 
@@ -149,21 +163,14 @@ def test_record_that_another_program_removes(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("text", [b"", b"\xff\n", b"/a*\n"])
-def test_a_record_without_a_cgroup(sutrod, tmp_path, capsys, text):
+def test_a_record_without_a_cgroup(sutrod, records, capsys, text):
     """The service logs it, removes it, and goes on with the others."""
-    asyncio.run(slurm.prolog(JOB, EXTRA, tmp_path / "records"))
-    bad, good = tmp_path / "records" / "5.ended", tmp_path / "records" / "n1:7"
+    asyncio.run(slurm.prolog(JOB, EXTRA, records))
+    bad, good = records / "5.ended", records / "n1:7"
     bad.write_bytes(text)
     good.rename(f"{good}.ended")
 
-    async def watch():
-        program = slurm.Watch(bad.parent)
-        running = asyncio.ensure_future(program.run())
-        await asyncio.to_thread(wait_until, lambda: not list(bad.parent.iterdir()))
-        program.stop()
-        await running
-
-    asyncio.run(watch())
+    reset_all(records)
     assert in_force(sutrod) == []
     assert f"{bad} names no cgroup and is removed: " in capsys.readouterr().err
 
@@ -181,7 +188,7 @@ def test_a_file_that_cannot_be_written(monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().err == expected
 
 
-def test_a_record_is_whole_or_not_there(sutrod, tmp_path, monkeypatch):
+def test_a_record_is_whole_or_not_there(sutrod, records, monkeypatch):
     """The prolog fails on a full file system, and leaves no empty record."""
 
     def full(_descriptor):
@@ -189,8 +196,8 @@ def test_a_record_is_whole_or_not_there(sutrod, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SutroError, match="n1:7: No space left"):
-        asyncio.run(slurm.prolog(JOB, EXTRA, tmp_path / "records"))
-    assert list((tmp_path / "records").iterdir()) == [] == in_force(sutrod)
+        asyncio.run(slurm.prolog(JOB, EXTRA, records))
+    assert names(records) == [] == in_force(sutrod)
 
 
 @pytest.mark.parametrize(
@@ -496,18 +503,18 @@ def test_gres_of_a_path_that_slurm_cannot_name(machine, sutrod):
     assert out[-1] == "NodeName=n1 Gres=sutro_read:srv:400"
 
 
-def test_job_beyond_the_capacity(machine, sutrod, tmp_path, monkeypatch):
+def test_job_beyond_the_capacity(machine, sutrod, records, monkeypatch):
     """It is held with the reason, and leaves no record. A prolog that fails drains the node."""
     machine.write(CONF, "[Capacity]\nDevice=/srv read=100M\nAdmission=refuse\n")
     sutrod.call("Reload")
     sutrod.call("SetPolicy", SERVICE, pairs("ReadBandwidthMin=/srv 50M"), "runtime")
-    held, records = [], tmp_path / "records"
+    held = []
     monkeypatch.setattr(slurm, "hold", lambda job, reason: held.append((job, reason)))
     asyncio.run(slurm.prolog(JOB, EXTRA, records))
     ((job, reason),) = held
     assert job == "7" and reason.startswith("sutro on n1: ") and "scontrol release" in reason
     assert "/srv can promise 100M, of which 50M are promised" in reason
-    assert (in_force(sutrod), list(records.iterdir())) == ([], [])
+    assert (in_force(sutrod), names(records)) == ([], [])
     sutrod.call("ResetPolicy", SERVICE, "runtime")
     asyncio.run(slurm.prolog(JOB, EXTRA, records))
     assert in_force(sutrod) == FLOORS
