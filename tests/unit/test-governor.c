@@ -56,6 +56,12 @@ static void load(struct test *t, unsigned int ticks)
 		load_for(t, TICK_USEC);
 }
 
+static void promise(struct test *t)
+{
+	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
+	governor_renew(&t->governor);
+}
+
 static bool is_ticking(const struct test *t)
 {
 	int enabled;
@@ -90,8 +96,7 @@ static void test_without_floors_it_does_not_sample(struct test *t)
 static void test_ticks_begin_with_a_floor(struct test *t)
 {
 	load(t, 2);
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 4);
 	check(is_ticking(t));
 	check(t->governor.sampler.n == 4);
@@ -102,8 +107,7 @@ static void test_floor_raises_only_its_own_weight(struct test *t)
 {
 	const struct setpoint *p;
 
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 4);
 	p = setpoint(t, DB);
 	/* 0.75 of sda, and some percent more, beside a weight of 100. */
@@ -127,8 +131,7 @@ static void test_setpoint_goes_when_the_nominal_weight_suffices(struct test *t)
 {
 	unsigned int before;
 
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 4);
 	check(setpoint(t, DB));
 	before = t->f.n_setpoints;
@@ -143,8 +146,7 @@ static void test_weight_of_an_idle_cgroup_counts_when_it_begins(struct test *t)
 {
 	const struct setpoint *p;
 
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	for (unsigned int tick = 0; tick < 2; tick++) {
 		t->n++;
 		fake_control_active(&t->f, "8:0",
@@ -163,8 +165,7 @@ static void test_withdrawn_floor_clears_its_setpoint(struct test *t)
 {
 	unsigned int before;
 
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 4);
 	before = t->f.n_setpoints;
 	fake_control_withdraw(&t->f, DB);
@@ -178,8 +179,7 @@ static void test_withdrawn_floor_clears_its_setpoint(struct test *t)
 /* The first samples after a pause, as of a suspended machine, are about another time. */
 static void test_samples_of_a_pause_are_ignored(struct test *t)
 {
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 1);
 	load_for(t, 6000000);
 	check(!control_is_measured(t->governor.plant.control, 0));
@@ -190,8 +190,7 @@ static void test_samples_of_a_pause_are_ignored(struct test *t)
 /* A request each 0.8 s. Each change of a state is a signal on the bus. */
 static void test_few_requests_do_not_change_the_state(struct test *t)
 {
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	for (uint64_t n = 1; n <= 120; n++) {
 		uint64_t ios = n * 5 / 16;
 
@@ -213,8 +212,7 @@ static void test_removed_cgroup_has_no_floor(struct test *t)
 	const char *dir = "/sys/fs/cgroup" DB;
 	_cleanup_free_ char *full = NULL;
 
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 4);
 	governor_cgroup_gone(&t->governor, fake_control_cgroup(&t->f, DB));
 	check(t->governor.plant.n_floors == 1);
@@ -230,8 +228,7 @@ static void test_costs_are_kept_over_a_restart(struct test *t)
 {
 	double cost_s;
 
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 4);
 	cost_s = control_cost(t->governor.plant.control, 0, 0);
 	check(fabs(cost_s * 4e6 - 0.2) < 0.01);
@@ -251,8 +248,7 @@ static void test_no_plant_before_all_units_are_known(struct test *t)
 
 	governor_stop(&t->governor);
 	check(governor_start(&t->governor, &t->f.context) >= 0);
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	load(t, 4);
 	check(!is_ticking(t) && g->plant.n_floors == 0);
 	check(governor_begin(&t->governor) >= 0);
@@ -270,8 +266,7 @@ static void test_bytes_stand_for_time(struct test *t)
 	double cost_s;
 
 	fake_control_scheduler(&t->f, "sda", "bfq");
-	fake_control_promise(&t->f, DB, PROMISE_READ_BANDWIDTH_MIN, FLOOR);
-	governor_renew(&t->governor);
+	promise(t);
 	for (unsigned int n = 1; n <= 40; n++) {
 		for (size_t i = 0; i < ARRAY_SIZE(cgroups); i++) {
 			_cleanup_free_ char *file = asprintf_or_null(
