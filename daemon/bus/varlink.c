@@ -82,7 +82,7 @@ static const struct varlink_list {
  */
 struct request {
 	struct json_list made;
-	struct request *next;
+	LIST_ENTRY(request) entry;
 	struct varlink *varlink;
 	enum list list;
 	sd_varlink *link;
@@ -95,7 +95,7 @@ struct request {
  * @sent: the list of the last reply
  */
 struct follower {
-	struct follower *next;
+	LIST_ENTRY(follower) entry;
 	sd_varlink *link;
 	enum list list;
 	sd_json_variant *sent;
@@ -106,7 +106,7 @@ struct follower {
  * @writable: reports that the socket takes bytes again; NULL: calls are served
  */
 struct connection {
-	struct connection *next;
+	LIST_ENTRY(connection) entry;
 	struct varlink *varlink;
 	sd_varlink *link;
 	sd_event_source *writable;
@@ -123,9 +123,9 @@ struct varlink {
 	sd_varlink_server *server;
 	sd_event_source *timer;
 	sd_event_source *after;
-	struct follower *followers;
-	struct connection *connections;
-	struct request *requests;
+	LIST_HEAD(, follower) followers;
+	LIST_HEAD(, connection) connections;
+	LIST_HEAD(, request) requests;
 	char *path;
 };
 
@@ -143,13 +143,9 @@ static int reply_with(sd_varlink *link, enum list list, bool is_last,
 
 /* ---- followers ---- */
 
-static void follower_free(struct varlink *v, struct follower *f)
+static void follower_free(struct follower *f)
 {
-	struct follower **at = &v->followers;
-
-	while (*at != f)
-		at = &(*at)->next;
-	*at = f->next;
+	LIST_REMOVE(f, entry);
 	sd_json_variant_unref(f->sent);
 	sd_varlink_unref(f->link);
 	free(f);
@@ -157,10 +153,11 @@ static void follower_free(struct varlink *v, struct follower *f)
 
 static void drop_followers(struct varlink *v, const sd_varlink *link)
 {
-	for (struct follower *f = v->followers, *next; f; f = next) {
-		next = f->next;
+	for (struct follower *f = LIST_FIRST(&v->followers), *next; f;
+	     f = next) {
+		next = LIST_NEXT(f, entry);
 		if (f->link == link)
-			follower_free(v, f);
+			follower_free(f);
 	}
 }
 
@@ -191,11 +188,12 @@ static bool may_follow(struct varlink *v, const struct follower *f, uid_t *ret)
 static void send_to_followers(struct varlink *v, enum list list,
 			      sd_json_variant *value, uint64_t usec)
 {
-	for (struct follower *f = v->followers, *next; f; f = next) {
+	for (struct follower *f = LIST_FIRST(&v->followers), *next; f;
+	     f = next) {
 		uint64_t began = cpu_usec();
 		uid_t uid;
 
-		next = f->next;
+		next = LIST_NEXT(f, entry);
 		if (f->list != list || !may_follow(v, f, &uid))
 			continue;
 		if (follow(f, value) < 0)
@@ -218,9 +216,10 @@ static int add_follower(struct varlink *v, sd_varlink *link, enum list list,
 		free(f);
 		return r;
 	}
-	*f = (struct follower){ v->followers, sd_varlink_ref(link), list,
-				sd_json_variant_ref(value) };
-	v->followers = f;
+	*f = (struct follower){ .link = sd_varlink_ref(link),
+				.list = list,
+				.sent = sd_json_variant_ref(value) };
+	LIST_INSERT_HEAD(&v->followers, f, entry);
 	if (sd_event_source_get_enabled(v->timer, NULL) > 0)
 		return 0;
 	r = sd_event_source_set_time_relative(v->timer, PERIOD_USEC);
@@ -231,11 +230,7 @@ static int add_follower(struct varlink *v, sd_varlink *link, enum list list,
 
 static void request_free(struct request *q)
 {
-	struct request **at = &q->varlink->requests;
-
-	while (*at != q)
-		at = &(*at)->next;
-	*at = q->next;
+	LIST_REMOVE(q, entry);
 	sd_json_variant_unref(q->held);
 	sd_varlink_unref(q->link);
 	free(q);
@@ -290,21 +285,20 @@ static int request(struct varlink *v, enum list list, uid_t uid,
 			  .append_all = lists[list].append,
 			  .part = list == LIST_METRICS ? send_part : NULL,
 			  .end = on_made },
-		.next = v->requests,
 		.varlink = v,
 		.list = list,
 		.link = link ? sd_varlink_ref(link) : NULL,
 		.has_more = has_more,
 	};
-	v->requests = q;
+	LIST_INSERT_HEAD(&v->requests, q, entry);
 	json_list_begin(&q->made);
 	return 0;
 }
 
 static void drop_requests(struct varlink *v, const sd_varlink *link)
 {
-	for (struct request *q = v->requests, *next; q; q = next) {
-		next = q->next;
+	for (struct request *q = LIST_FIRST(&v->requests), *next; q; q = next) {
+		next = LIST_NEXT(q, entry);
 		if (q->link == link)
 			bus_pieces_drop(&q->made.pieces);
 	}
@@ -312,19 +306,22 @@ static void drop_requests(struct varlink *v, const sd_varlink *link)
 
 static bool is_requested(const struct varlink *v, enum list list)
 {
-	for (const struct request *q = v->requests; q; q = q->next)
-		if (q->list == list && !q->link)
-			return true;
+	const struct request *q;
+
+	LIST_FOREACH(q, &v->requests, entry)
+	if (q->list == list && !q->link)
+		return true;
 	return false;
 }
 
 static bool has_follower(struct varlink *v, enum list list)
 {
+	const struct follower *f;
 	uid_t uid;
 
-	for (const struct follower *f = v->followers; f; f = f->next)
-		if (f->list == list && may_follow(v, f, &uid))
-			return true;
+	LIST_FOREACH(f, &v->followers, entry)
+	if (f->list == list && may_follow(v, f, &uid))
+		return true;
 	return false;
 }
 
@@ -339,7 +336,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 			r = request(v, i, 0, NULL, false);
 	if (r < 0)
 		log_debug_errno(r, "A list for varlink could not be made: %m");
-	if (!v->followers)
+	if (LIST_EMPTY(&v->followers))
 		return sd_event_source_set_enabled(s, SD_EVENT_OFF);
 	return sd_event_source_set_time_relative(s, PERIOD_USEC);
 }
@@ -348,11 +345,7 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 
 static void connection_free(struct connection *c)
 {
-	struct connection **at = &c->varlink->connections;
-
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
+	LIST_REMOVE(c, entry);
 	sd_event_source_disable_unref(c->writable);
 	sd_varlink_unref(c->link);
 	free(c);
@@ -366,10 +359,8 @@ static int on_connect(sd_varlink_server *server, sd_varlink *link,
 
 	if (!c)
 		return -ENOMEM;
-	*c = (struct connection){ .next = v->connections,
-				  .varlink = v,
-				  .link = sd_varlink_ref(link) };
-	v->connections = c;
+	*c = (struct connection){ .varlink = v, .link = sd_varlink_ref(link) };
+	LIST_INSERT_HEAD(&v->connections, c, entry);
 	return sd_event_source_set_enabled(v->after, SD_EVENT_ON);
 }
 
@@ -377,15 +368,16 @@ static void on_disconnect(sd_varlink_server *server, sd_varlink *link,
 			  void *userdata)
 {
 	struct varlink *v = userdata;
+	struct connection *c;
 
 	drop_followers(v, link);
 	drop_requests(v, link);
-	for (struct connection *c = v->connections; c; c = c->next)
-		if (c->link == link) {
-			connection_free(c);
-			break;
-		}
-	if (!v->connections)
+	LIST_FOREACH(c, &v->connections, entry)
+	if (c->link == link) {
+		connection_free(c);
+		break;
+	}
+	if (LIST_EMPTY(&v->connections))
 		sd_event_source_set_enabled(v->after, SD_EVENT_OFF);
 }
 
@@ -435,8 +427,9 @@ static int on_after(sd_event_source *s, void *userdata)
 {
 	struct varlink *v = userdata;
 
-	for (struct connection *c = v->connections, *next; c; c = next) {
-		next = c->next;
+	for (struct connection *c = LIST_FIRST(&v->connections), *next; c;
+	     c = next) {
+		next = LIST_NEXT(c, entry);
 		if (!c->writable && is_full(c) && pause_connection(c) < 0)
 			sd_varlink_close(c->link);
 	}
@@ -576,15 +569,16 @@ void varlink_close(struct varlink *v)
 {
 	if (!v)
 		return;
-	while (v->requests)
-		bus_pieces_drop(&v->requests->made.pieces);
-	while (v->followers)
-		follower_free(v, v->followers);
+	while (!LIST_EMPTY(&v->requests))
+		bus_pieces_drop(&LIST_FIRST(&v->requests)->made.pieces);
+	while (!LIST_EMPTY(&v->followers))
+		follower_free(LIST_FIRST(&v->followers));
 	/* The server would live as long as these. */
-	while (v->connections) {
-		sd_varlink *link = sd_varlink_ref(v->connections->link);
+	while (!LIST_EMPTY(&v->connections)) {
+		struct connection *c = LIST_FIRST(&v->connections);
+		sd_varlink *link = sd_varlink_ref(c->link);
 
-		connection_free(v->connections);
+		connection_free(c);
 		sd_varlink_close_unref(link);
 	}
 	sd_event_source_disable_unref(v->timer);
