@@ -13,9 +13,9 @@
  *
  * io.systemd.Metrics on the same socket has the guarantees as metrics; see report.c.
  *
- * The lists are those of the bus, made by the same functions (method.h). Users have the same
- * accounts (quota.c): a call of a user whose account is overdrawn is refused, and a follower gets
- * no reply meanwhile.
+ * The lists are those of the bus, made by the same functions (method.h), and in pieces where they
+ * have an entry for each cgroup (pieces.c). Users have the same accounts (quota.c): a call of a user
+ * whose account is overdrawn is refused, and a follower gets no reply meanwhile.
  *
  * A client may send many calls and read no reply. sd-varlink would keep 16 MiB of replies for each
  * connection, also of its own ones, as that of GetInterfaceDescription. So after each event of the
