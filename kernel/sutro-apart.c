@@ -17,6 +17,9 @@
  *	when 30 ms are over, and a has read a few times between them.  Until the end of the
  *	window a reads 300 times.  Both receive half of their rates alone.
  *
+ * Parts are of the device time that groups use while none waits.  Shared windows alone do not show
+ * it: short ones end before the device is busy.
+ *
  * While the other groups think, those that wait are served in gaps, as unprotected groups are
  * (sutro-gap.c).  So are all of them when all have used their parts.  Time in gaps is charged, and
  * does not count for the parts.
@@ -55,14 +58,6 @@
  *	shared windows the other slice comes first until it has used as much.  Without that,
  *	the backup had five times as much as the other slice, which is entitled to more.
  *
- * A group with a backlog that has used its part would be served in the shared windows, too, as its
- * time was not charged, and those that are entitled to less would have next to nothing.  As it is,
- * the group enters a shared window ahead by its part (sutro_tree_lead()), and the window takes at
- * least SUTRO_APART_OTHERS of 4 parts of the entitlement of the others.
- *
- *	Without that, c has 0.2 % of its rate alone.  It is entitled to 4.8 %, and has 2.1 % of
- *	its rate and 3.5 % of the device time.
- *
  * On rotational devices slices do this (sutro-select.c), except among groups with latency targets,
  * which have no slices in reserved windows.  While time is reserved for a group, the
  * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
@@ -94,10 +89,12 @@
 #define SUTRO_APART_RATE_SHIFT 30
 /* A group is to receive its share and this part of it more: rates are measured with errors. */
 #define SUTRO_APART_SPARE 16
-/* Others have at least this part of 4 of their entitlement while groups wait. */
-#define SUTRO_APART_OTHERS 3
 
-static bool sutro_apart_applies(const struct sutro_core *core)
+/**
+ * sutro_apart_applies - may protected groups wait for each other?
+ * @core:	the leaf
+ */
+bool sutro_apart_applies(const struct sutro_core *core)
 {
 	return (!core->tunables.rotational || core->protect.by_target) &&
 	       !core->protect.reserve;
@@ -165,7 +162,11 @@ static enum sutro_phase sutro_apart_phase(const struct sutro_protect *protect)
  */
 void sutro_apart_passed(struct sutro_protect *protect, u64 ns)
 {
-	protect->phase_ns[sutro_apart_phase(protect)] += ns;
+	enum sutro_phase phase = sutro_apart_phase(protect);
+
+	protect->phase_ns[phase] += ns;
+	if (phase == SUTRO_PHASE_BESIDE)
+		protect->beside_ns += ns;
 }
 
 /**
@@ -181,6 +182,7 @@ void sutro_apart_seen(const struct sutro_protect *protect,
 
 	if (!own->waits || phase != SUTRO_PHASE_ALONE)
 		own->phases[phase].nr += nr;
+	own->all.nr += nr;
 }
 
 /* For how long has a group been in phases of a kind?  Those in which it waits are not its own. */
@@ -299,17 +301,24 @@ static bool sutro_apart_is_harmful(const struct sutro_protect *protect)
 }
 
 /**
- * sutro_apart_least_shared - the shared part that others have while protected groups wait
+ * sutro_apart_is_short - did a group receive less than its share of its rate alone?
  * @protect:	the protection
- * @share:	share of the protected groups, of SUTRO_PROTECT_WHOLE
+ * @own:	that of the group
  *
- * Return: of SUTRO_PROTECT_WHOLE.
+ * Return: false, too, if that is not known.
  */
-u32 sutro_apart_least_shared(const struct sutro_protect *protect, u64 share)
+bool sutro_apart_is_short(const struct sutro_protect *protect,
+			  const struct sutro_group_protect *own)
 {
-	if (!protect->apart)
-		return 0;
-	return (SUTRO_PROTECT_WHOLE - share) * SUTRO_APART_OTHERS / 4;
+	u64 ns = protect->sum_ns - own->all.ns, alone, rate;
+
+	if (own->phases[SUTRO_PHASE_ALONE].nr < SUTRO_PROTECT_KNOWN ||
+	    own->all.nr < 4 * SUTRO_PROTECT_KNOWN || ns < 2 * protect->cycle_ns)
+		return false;
+	alone = sutro_apart_rate(protect, own, SUTRO_PHASE_ALONE);
+	rate = div64_u64(own->all.nr << SUTRO_APART_RATE_SHIFT, ns);
+	return rate < sutro_apart_share(own, SUTRO_SHARE_WHOLE,
+					alone + alone / SUTRO_APART_SPARE);
 }
 
 /**
@@ -379,18 +388,29 @@ sutro_apart_first(const struct sutro_protect *protect, u64 now_ns)
 	return first;
 }
 
+/*
+ * How much of the device do groups use that do not wait?  Short shared windows, and windows in
+ * which groups wait, yield a lower bound.  0 = not known.
+ */
+static u64 sutro_apart_whole(const struct sutro_protect *protect)
+{
+	s64 used = div64_u64(protect->beside_used_ns * SUTRO_PROTECT_WHOLE,
+			     protect->beside_ns + 1);
+
+	return min_t(s64, max(used, protect->most), SUTRO_PROTECT_WHOLE);
+}
+
 /* Set the part of the reserved window that each group may use, as device time by estimates. */
 static void sutro_apart_divide(struct sutro_protect *protect)
 {
 	u64 window_ns =
 		protect->begin_ns + protect->cycle_ns - protect->shared_ns;
 	u64 shares = sutro_apart_shares(protect);
+	u64 most = sutro_apart_whole(protect);
 	struct sutro_group_protect *own;
 
-	if (protect->most > 0)
-		window_ns = window_ns *
-			    min_t(u64, protect->most, SUTRO_PROTECT_WHOLE) /
-			    SUTRO_PROTECT_WHOLE;
+	if (most)
+		window_ns = window_ns * most / SUTRO_PROTECT_WHOLE;
 	list_for_each_entry(own, &protect->groups, list)
 		own->part_ns =
 			max(sutro_apart_share(own, shares, window_ns), 1ULL);
@@ -408,9 +428,18 @@ void sutro_apart_end(struct sutro_core *core)
 	struct sutro_group_protect *own;
 	u32 i;
 
+	sutro_others_end(protect);
+	if (protect->beside_ns > SUTRO_APART_OLD * protect->cycle_ns) {
+		protect->beside_ns /= 2;
+		protect->beside_used_ns /= 2;
+	}
 	list_for_each_entry(own, &protect->groups, list) {
-		if (leads && own->waits && own->window_ns >= own->part_ns)
+		bool ahead = leads && own->waits &&
+			     own->window_ns >= own->part_ns;
+
+		if (ahead)
 			sutro_tree_lead(own->group, own->part_ns);
+		sutro_others_lead(protect, own, ahead);
 		sutro_apart_set(protect, own, false);
 		for (i = 0; i < SUTRO_PHASES; i++)
 			sutro_apart_age(protect, own, i,
@@ -493,6 +522,8 @@ void sutro_apart_turn(struct sutro_protect *protect,
 
 	sutro_apart_set(protect, own, false);
 	own->window_ns = 0;
+	own->all.ns = protect->sum_ns;
+	own->all.nr = 0;
 	/* Until the window is divided anew. */
 	own->part_ns = U64_MAX;
 	for (i = 0; i < SUTRO_PHASES; i++)
@@ -505,10 +536,13 @@ void sutro_apart_turn(struct sutro_protect *protect,
  * sutro_apart_completed - requests of a protected group have completed
  * @protect:	the protection
  * @own:	that of the group
+ * @cost_ns:	their device time
  */
 void sutro_apart_completed(struct sutro_protect *protect,
-			   const struct sutro_group_protect *own)
+			   const struct sutro_group_protect *own, u64 cost_ns)
 {
+	if (sutro_apart_phase(protect) == SUTRO_PHASE_BESIDE)
+		protect->beside_used_ns += cost_ns;
 	if (own->waits && !own->group->in_flight)
 		sutro_apart_look(protect);
 }

@@ -147,6 +147,7 @@ struct sutro_phase_sum {
  * @queue:	those with queued requests, by their vtime
  * @vtime:	vtime of the group that was served last, never decreases
  * @in_flight:	requests of protected groups at the device
+ * @ahead:	those of groups that have entered the shared window ahead
  * @requests:	all of their requests
  * @used_ns:	device time of all requests that completed in shared windows
  * @used_nr:	how many
@@ -209,6 +210,8 @@ struct sutro_phase_sum {
  * @most:	the part of the device that all groups use in shared windows, if these are
  *		long enough to measure it, else the largest part that they used
  * @part:	shared part of a cycle, of SUTRO_PROTECT_WHOLE
+ * @others:	part of their entitlement that shared windows are to give to others, of
+ *		SUTRO_PROTECT_WHOLE (sutro-others.c)
  * @sums:	by enum sutro_window, older ones count less
  * @mark_ns:	length of the shared windows in @sums when their rate was compared last
  * @mark_nr:	requests seen in them
@@ -219,6 +222,8 @@ struct sutro_phase_sum {
  * @first:	the group for which the others wait in this window, or NULL
  * @first_ns:	that of SUTRO_PHASE_ALONE in @phase_ns when they began to
  * @phase_ns:	how long phases of each kind have been
+ * @beside_ns:	the same of SUTRO_PHASE_BESIDE, older ones count less
+ * @beside_used_ns: device time of requests that completed in these
  */
 struct sutro_protect {
 	struct list_head groups;
@@ -226,6 +231,7 @@ struct sutro_protect {
 	struct rb_root_cached queue;
 	u64 vtime;
 	u32 in_flight;
+	u32 ahead;
 	u32 requests;
 	u64 used_ns;
 	u32 used_nr;
@@ -278,6 +284,7 @@ struct sutro_protect {
 	u32 gap_random;
 	s64 most;
 	u32 part;
+	u32 others;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
 	u64 mark_ns;
 	u32 mark_nr;
@@ -288,6 +295,8 @@ struct sutro_protect {
 	struct sutro_group_protect *first;
 	u64 first_ns;
 	u64 phase_ns[SUTRO_PHASES];
+	u64 beside_ns;
+	u64 beside_used_ns;
 };
 
 /**
@@ -298,6 +307,7 @@ struct sutro_protect {
  * @vtime:	device time used among protected groups, by share
  * @reserving:	the group for which time is reserved that this one may use, or NULL
  * @latency:	the target that holds for it, or NULL
+ * @leads:	it has entered this cycle's shared window ahead by its part (sutro-others.c)
  * @needed:	its last trial has shown that it needs protection
  * @far_nr:	trials, one after another, in which it was far short beside protected groups
  * @marked:	it is protected for its share, and marked (sutro-favoured.c)
@@ -340,6 +350,8 @@ struct sutro_protect {
  * @waits:	it waits for others in reserved windows
  * @waits_from_ns: that of SUTRO_PHASE_ALONE in &sutro_protect.phase_ns when it began to
  * @phases:	its requests in each kind of phase, older ones count less
+ * @all:	those in phases of all kinds; @ns is the value of &sutro_protect.sum_ns at which
+ *		that was 0
  */
 struct sutro_group_protect {
 	struct sutro_group *group;
@@ -348,6 +360,7 @@ struct sutro_group_protect {
 	u64 vtime;
 	struct sutro_group *reserving;
 	struct sutro_latency *latency;
+	bool leads;
 	bool needed;
 	bool marked;
 	bool awaited;
@@ -386,6 +399,7 @@ struct sutro_group_protect {
 	bool waits;
 	u64 waits_from_ns;
 	struct sutro_phase_sum phases[SUTRO_PHASES];
+	struct sutro_phase_sum all;
 };
 
 /* Is any group protected?  A hint, where the caller is not serialized. */
@@ -504,18 +518,25 @@ bool sutro_is_away(const struct sutro_core *core,
 bool sutro_apart_waits(const struct sutro_protect *protect,
 		       const struct sutro_group_protect *own);
 void sutro_apart_passed(struct sutro_protect *protect, u64 ns);
+bool sutro_apart_is_short(const struct sutro_protect *protect,
+			  const struct sutro_group_protect *own);
+bool sutro_apart_applies(const struct sutro_core *core);
 void sutro_apart_seen(const struct sutro_protect *protect,
 		      struct sutro_group_protect *own, u32 nr);
 void sutro_apart_turn(struct sutro_protect *protect,
 		      struct sutro_group_protect *own);
 void sutro_apart_end(struct sutro_core *core);
 void sutro_apart_begin(struct sutro_core *core, bool begins, u64 now_ns);
-u32 sutro_apart_least_shared(const struct sutro_protect *protect, u64 share);
 u32 sutro_apart_most_shared(const struct sutro_core *core);
 void sutro_apart_check(struct sutro_protect *protect);
 u64 sutro_apart_look_ns(const struct sutro_protect *protect, u64 now_ns);
 void sutro_apart_completed(struct sutro_protect *protect,
-			   const struct sutro_group_protect *own);
+			   const struct sutro_group_protect *own, u64 cost_ns);
+void sutro_others_lead(struct sutro_protect *protect,
+		       struct sutro_group_protect *own, bool leads);
+void sutro_others_end(struct sutro_protect *protect);
+u32 sutro_others_shared(const struct sutro_core *core, u64 share);
+struct sutro_group *sutro_others_beside(const struct sutro_core *core);
 void sutro_apart_sent(struct sutro_core *core, struct sutro_group_protect *own,
 		      u64 estimate_ns);
 

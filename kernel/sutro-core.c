@@ -61,7 +61,7 @@
  *	 favoured, protect,	think time; tests/sim	in reserved windows
  *	 protected, gap, fit,	test_protect.py,
  *	 think, trial, window,	test_neighbours.py
- *	 part, apart
+ *	 part, apart, others
  *	slices of these		tests/sim: ssd-slice-	none for groups of the
  *	 excess			of-protected		root
  *	reserved time		Bandwidth floors;	as protection

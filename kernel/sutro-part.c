@@ -416,7 +416,7 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 	part = max(part, entitled);
 	part = min(part,
 		   max(sutro_apart_most_shared(core), SUTRO_PROTECT_LEAST));
-	part = max_t(u64, part, sutro_apart_least_shared(protect, share));
+	part = max_t(u64, part, sutro_others_shared(core, share));
 	/* Others do not lose the device for a group that is entitled to little of it. */
 	if (SUTRO_PROTECT_PRICE * share < SUTRO_PROTECT_WHOLE)
 		part = max(part,

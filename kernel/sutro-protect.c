@@ -277,6 +277,10 @@ void sutro_protect_sent(struct sutro_core *core, struct sutro_group *group,
 		return;
 	}
 	protect->in_flight++;
+	if (own->leads) {
+		sutro_protect_limit_lead(protect, group);
+		protect->ahead++;
+	}
 	protect->requests++;
 	if (protect->nr > SUTRO_GAP_LOOKS)
 		list_move_tail(&own->list, &protect->groups);
@@ -332,11 +336,13 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 	sutro_excess_completed(protect, group, cost_ns);
 	if (sutro_group_protected(group)) {
 		protect->in_flight -= nr;
+		if (group->protect->leads)
+			protect->ahead -= nr;
 		protect->requests -= nr;
 		sums->nr_seen += nr;
 		sums->cost_ns += cost_ns;
 		sutro_apart_seen(protect, group->protect, nr);
-		sutro_apart_completed(protect, group->protect);
+		sutro_apart_completed(protect, group->protect, cost_ns);
 		sutro_volume_count(group->protect, now_ns);
 	} else {
 		protect->other_done_ns = now_ns;

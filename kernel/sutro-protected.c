@@ -41,6 +41,7 @@ static void sutro_protect_remove(struct sutro_core *core,
 	if (protect->limits == group->protect)
 		protect->limits = NULL;
 	protect->in_flight -= group->in_flight;
+	sutro_others_lead(protect, group->protect, false);
 	protect->requests -= group->in_flight + group->queued;
 	protect->changed |= sutro_protect_depends_on(group->protect);
 	group->protect->slow_ns = 0;

@@ -344,7 +344,8 @@ static struct sutro_group *sutro_next_group(struct sutro_core *core,
 
 /*
  * Beside protected groups that use less than their share, others have few requests at the
- * device, but always one.  Does @group have to wait for these?  Beside sporadic groups, for as long
+ * device, but always one.  So have protected ones that are ahead (sutro-others.c).  Does @group
+ * have to wait for these?  Beside sporadic groups, for as long
  * as these would lose more than is allowed if they came now (sutro-part.c).
  */
 static bool sutro_stands_back(const struct sutro_core *core,
@@ -356,8 +357,9 @@ static bool sutro_stands_back(const struct sutro_core *core,
 
 	if (core->flush_data)
 		others -= min_t(u32, others, core->commits);
+	others += protect->ahead;
 	if (!protect->gentle || !others || !sutro_protects(protect) ||
-	    sutro_group_protected(group))
+	    (sutro_group_protected(group) && !group->protect->leads))
 		return false;
 	/* Gaps end in time, whatever others have at the device. */
 	if (t->rotational)
@@ -467,7 +469,7 @@ static enum sutro_verdict sutro_hold_reserved(struct sutro_core *core,
 struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 				      enum sutro_verdict *ret_verdict)
 {
-	struct sutro_group *group, *starved;
+	struct sutro_group *group, *starved, *next = NULL;
 	bool beside;
 
 	core->now_ns = now_ns;
@@ -514,9 +516,10 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		return NULL;
 	}
 	/* Protected groups do not wait where others wait for their sake. */
-	beside = sutro_stands_back(core, group) && sutro_protect_next(core);
-	if (beside)
-		group = sutro_protect_next(core);
+	if (sutro_stands_back(core, group))
+		next = sutro_others_beside(core);
+	beside = next;
+	group = next ?: group;
 	if (sutro_is_deep(core, group, now_ns)) {
 		*ret_verdict = SUTRO_WAIT;
 		return NULL;

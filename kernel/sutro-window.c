@@ -110,6 +110,7 @@ void sutro_window_init(struct sutro_protect *protect)
 	protect->most = 0;
 	protect->cycle_ns = SUTRO_PROTECT_CYCLE_FIRST_NS;
 	protect->part = SUTRO_PROTECT_WHOLE;
+	protect->others = SUTRO_PROTECT_WHOLE;
 }
 
 /* How long shall cycles be? */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* KUnit tests of protected groups beside each other (sutro-apart.c). */
+/* KUnit tests of groups beside several protected ones (sutro-apart.c, sutro-others.c). */
 #include <linux/module.h>
 
 #include "sutro_load_test.h"
@@ -249,7 +249,7 @@ static void sutro_test_apart_rate(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
 	KUNIT_EXPECT_FALSE(test, protect->waited);
 	load->equal->in_flight = 0;
-	sutro_apart_completed(protect, equal);
+	sutro_apart_completed(protect, equal, LARGE_NS);
 	KUNIT_EXPECT_TRUE(test, protect->waited);
 }
 
@@ -352,6 +352,98 @@ static void sutro_test_apart_target(struct kunit *test)
 	equal->latency = NULL;
 }
 
+/* Parts are of the device time that is used before a group waits, if shared windows have less. */
+static void sutro_test_apart_whole(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	u64 half_ns;
+
+	set_rates(protect, load->few, 40, 100);
+	protect->most = SUTRO_PROTECT_WHOLE / 2;
+	protect->beside_ns = 0;
+	protect->beside_used_ns = 0;
+	sutro_apart_begin(core, false, protect->cycle_ns);
+	half_ns = load->few->protect->part_ns;
+	protect->beside_ns = 100 * MS;
+	protect->beside_used_ns = 100 * MS;
+	sutro_apart_begin(core, false, protect->cycle_ns);
+	EXPECT_NEAR(test, load->few->protect->part_ns, 2 * half_ns, MS);
+}
+
+/* Others have their entitlement of 1/21, three quarters of it while groups wait. */
+static void sutro_test_others_shared(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_protect_sums *shared = &protect->sums[SUTRO_WINDOW_SHARED];
+	const u64 due = 200, share = SUTRO_PROTECT_WHOLE - due;
+
+	protect->others = SUTRO_PROTECT_WHOLE;
+	shared->all_ns = 0;
+	protect->apart = false;
+	KUNIT_EXPECT_EQ(test, sutro_others_shared(core, share), due);
+	protect->apart = true;
+	KUNIT_EXPECT_EQ(test, sutro_others_shared(core, share), due * 3 / 4);
+	/* Protected groups use a quarter of the window. */
+	shared->all_ns = 4 * MS;
+	shared->cost_ns = MS;
+	KUNIT_EXPECT_EQ(test, sutro_others_shared(core, share), due);
+	/* If they use nearly all of it, others do not have all of the device for that. */
+	shared->cost_ns = 4 * MS;
+	KUNIT_EXPECT_EQ(test, sutro_others_shared(core, share), due * 5 / 4);
+	/* Reserved time comes first. */
+	protect->reserve = SUTRO_PROTECT_WHOLE / 4;
+	KUNIT_EXPECT_EQ(test, sutro_others_shared(core, share), 0);
+}
+
+/* Others have less after a cycle in which a protected group was short. */
+static void sutro_test_others_short(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_phase_sum *all = &load->few->protect->all;
+	int i;
+
+	set_rates(protect, load->few, 900, 1000);
+	set_rates(protect, load->equal, 900, 1000);
+	protect->others = SUTRO_PROTECT_WHOLE;
+	/* It has 400 of 1000 requests in a cycle, and a share of 476. */
+	all->ns = protect->sum_ns - 2 * protect->cycle_ns;
+	all->nr = 2 * 400;
+	sutro_others_end(protect);
+	KUNIT_EXPECT_EQ(test, protect->others, SUTRO_PROTECT_WHOLE * 3 / 4);
+	for (i = 0; i < 100; i++) {
+		all->ns = protect->sum_ns - 2 * protect->cycle_ns;
+		all->nr = 2 * 600;
+		sutro_others_end(protect);
+	}
+	KUNIT_EXPECT_EQ(test, protect->others, SUTRO_PROTECT_WHOLE);
+}
+
+/* Requests of a group that is ahead are counted, and it is not served beside others. */
+static void sutro_test_others_lead(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *equal = load->equal->protect;
+
+	sutro_others_lead(protect, equal, false);
+	protect->reserved = false;
+	KUNIT_EXPECT_EQ(test, protect->ahead, 0);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_others_beside(core),
+			    sutro_protect_next(core));
+	sutro_others_lead(protect, equal, true);
+	KUNIT_EXPECT_EQ(test, protect->ahead, load->equal->in_flight);
+	KUNIT_EXPECT_PTR_NE(test, sutro_others_beside(core), load->equal);
+	sutro_protect_drop(core, load->equal);
+	KUNIT_EXPECT_EQ(test, protect->ahead, 0);
+}
+
 static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart),
 	KUNIT_CASE(sutro_test_apart_shares),
@@ -363,6 +455,10 @@ static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart_joins),
 	KUNIT_CASE(sutro_test_apart_gap),
 	KUNIT_CASE(sutro_test_apart_target),
+	KUNIT_CASE(sutro_test_apart_whole),
+	KUNIT_CASE(sutro_test_others_shared),
+	KUNIT_CASE(sutro_test_others_short),
+	KUNIT_CASE(sutro_test_others_lead),
 	{}
 };
 

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: unprotected groups beside several protected ones.
+ *
+ * Where protected groups wait for each other (sutro-apart.c), they use all of the reserved
+ * windows.  Other groups have only what shared windows give them.
+ *
+ * 1. Groups that are ahead
+ *
+ * Time in reserved windows is not charged to groups.  So one with a backlog that has used its part
+ * of them would be served in shared windows, too, and those that are entitled to less would have
+ * next to nothing.  It enters a shared window ahead by its part (sutro_tree_lead()).  In that
+ * window it has few requests at the device, as unprotected groups have (sutro-select.c): otherwise
+ * each small request of these waits for large ones of its own.  If leads are limited, that is done
+ * when such a group is served, too (sutro_group_limit_lead()).
+ *
+ * 2. The length of the window
+ *
+ * Others are entitled to 1 - Phi, where Phi is the sum of the shares of protected groups.  That is
+ * the least shared part; while groups wait, it is SUTRO_OTHERS_APART of 4 parts of it.  Groups that
+ * are not ahead use a part of the window, so it is longer by that, but not longer than
+ * SUTRO_OTHERS_MOST of 4 parts of the entitlement.
+ *
+ *	a (weight 1000) reads 4 KiB at a time, b (1000) writes 1 MiB with 32 in flight, and c (100)
+ *	reads 64 KiB with 64 in flight.  c is entitled to 4.8 %.  If a uses a third of the shared
+ *	windows, their least part is 3/4 * 4.8 % / (2/3) = 5.4 %.
+ *
+ * 3. Where a protected group is short
+ *
+ * A cycle also has times in which no group is served as fast as alone, for example until requests
+ * of others have completed.  If some protected group has less than its share and a sixteenth for
+ * errors (sutro_apart_is_short()), the next window is SUTRO_OTHERS_SHORT of 4 parts as long.  It
+ * gets longer by a 64th in each cycle after that.
+ *
+ *	On an ssd whose bus is the limit, c has 0.8 of its entitlement, and a and b have 1.05 and
+ *	1.03 of theirs (tests/sim/test_neighbours.py).
+ */
+#include <linux/math64.h>
+
+#include "sutro-core.h"
+
+/* While groups wait: parts of 4 of the entitlement of others. */
+#define SUTRO_OTHERS_APART 3
+/* The longest window for others, in parts of 4 of their entitlement. */
+#define SUTRO_OTHERS_MOST 5
+/* After a cycle in which a protected group was short, in parts of 4. */
+#define SUTRO_OTHERS_SHORT 3
+/* How much more others have after another cycle. */
+#define SUTRO_OTHERS_MORE (SUTRO_PROTECT_WHOLE / 64 + 1)
+/* Sums are halved when they are of more than this many cycles. */
+#define SUTRO_OTHERS_OLD 8
+
+/**
+ * sutro_others_lead - a group is ahead by its part of a window, or no longer
+ * @protect:	the protection
+ * @own:	that of the group
+ * @leads:	it is
+ */
+void sutro_others_lead(struct sutro_protect *protect,
+		       struct sutro_group_protect *own, bool leads)
+{
+	if (own->leads == leads)
+		return;
+	own->leads = leads;
+	if (leads)
+		protect->ahead += own->group->in_flight;
+	else
+		protect->ahead -= own->group->in_flight;
+}
+
+/**
+ * sutro_others_beside - the protected group that is served while others stand back
+ * @core:	the leaf
+ *
+ * Return: a group with a queued request that is not ahead, or NULL.
+ */
+struct sutro_group *sutro_others_beside(const struct sutro_core *core)
+{
+	struct rb_node *node;
+
+	for (node = rb_first_cached(&core->protect.queue); node;
+	     node = rb_next(node)) {
+		const struct sutro_group_protect *own;
+
+		own = rb_entry(node, struct sutro_group_protect, node);
+		if (!own->leads && !sutro_protect_waits(core, own))
+			return own->group;
+	}
+	return NULL;
+}
+
+/* Is a protected group short?  Older requests count less afterwards. */
+static bool sutro_others_cost(struct sutro_protect *protect)
+{
+	struct sutro_group_protect *own;
+	bool is_short = false;
+
+	list_for_each_entry(own, &protect->groups, list) {
+		u64 ns = protect->sum_ns - own->all.ns;
+
+		is_short |= sutro_apart_is_short(protect, own);
+		if (ns > SUTRO_OTHERS_OLD * protect->cycle_ns) {
+			own->all.ns += ns / 2;
+			own->all.nr /= 2;
+		}
+	}
+	return is_short;
+}
+
+/**
+ * sutro_others_end - a cycle is over
+ * @protect:	the protection
+ */
+void sutro_others_end(struct sutro_protect *protect)
+{
+	if (list_is_singular(&protect->groups))
+		protect->others = SUTRO_PROTECT_WHOLE;
+	else if (sutro_others_cost(protect))
+		protect->others = SUTRO_PROTECT_WHOLE * SUTRO_OTHERS_SHORT / 4;
+	else
+		protect->others = min(protect->others + SUTRO_OTHERS_MORE,
+				      SUTRO_PROTECT_WHOLE);
+}
+
+/**
+ * sutro_others_shared - the least shared part beside several protected groups
+ * @core:	the leaf
+ * @share:	share of the protected groups, of SUTRO_PROTECT_WHOLE
+ *
+ * Return: of SUTRO_PROTECT_WHOLE.
+ */
+u32 sutro_others_shared(const struct sutro_core *core, u64 share)
+{
+	const struct sutro_protect *protect = &core->protect;
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+	u64 due = SUTRO_PROTECT_WHOLE - share, least = due;
+
+	if (!sutro_apart_applies(core) || list_is_singular(&protect->groups))
+		return 0;
+	if (protect->apart)
+		least = due * SUTRO_OTHERS_APART / 4;
+	if (shared->all_ns)
+		least = div64_u64(least * shared->all_ns,
+				  max(shared->all_ns - shared->cost_ns, 1ULL));
+	least = min(least, due * SUTRO_OTHERS_MOST / 4);
+	return least * protect->others / SUTRO_PROTECT_WHOLE;
+}
