@@ -117,6 +117,7 @@ struct node {
  * @cost_s: device time per unit
  * @share: of the leaf, that the whole floor takes
  * @need: the part of @share that it has demand for now
+ * @in_flight: share by the requests in flight, where traffic moves; 0 elsewhere
  * @base, @want: grant of former rounds, and its growth if all fits; see law-share.c
  * @grant: set aside for it
  */
@@ -127,6 +128,7 @@ struct link {
 	double cost_s;
 	double share;
 	double need;
+	double in_flight;
 	double base;
 	double want;
 	double grant;

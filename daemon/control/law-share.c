@@ -31,8 +31,8 @@
  *
  * - with full needs, for the shares that stand by;
  * - with present needs, from which the granted part of each floor (phi) follows;
- * - with these parts, and a margin of 4 % and the gain on top, class by class: the margin
- *   of an important class comes before the floors of the others.
+ * - with these parts, and a margin of 4 %, the gain and the share of requests in flight on top,
+ *   class by class: the margin of an important class comes before the floors of the others.
  */
 
 #include <math.h>
@@ -295,7 +295,7 @@ static void class_grant(const struct class *class)
 	}
 }
 
-/* Add margin and gain to the grants, as far as they fit. */
+/* Add margin, gain, and the share of requests in flight to the grants, as far as they fit. */
 static void class_add_margin(const struct class *class)
 {
 	for (uint32_t i = 0; i < class->n; i++) {
@@ -306,7 +306,9 @@ static void class_add_margin(const struct class *class)
 			struct link *k = &p->links[j];
 
 			k->base = k->grant;
-			k->want = k->grant * (p->push * MARGIN - 1);
+			k->want = fmax(k->grant * p->push, k->in_flight) *
+					  MARGIN -
+				  k->grant;
 		}
 	}
 	class_fit(class);
@@ -333,8 +335,10 @@ static void by_class(struct control *c, class_fn *fn)
 	}
 }
 
-/* Grant what all units would need with full demand. A promise whose traffic moves may need
- * all of it on any leaf.
+/*
+ * Grant what all units would need with full demand. A promise whose traffic moves may need all
+ * of it on a leaf that it does not use now. Where it uses a leaf already, such a weight would
+ * be one for twice its floor.
  */
 static void class_stand_by(const struct class *class)
 {
@@ -346,11 +350,12 @@ static void class_stand_by(const struct class *class)
 			sum += p->links[j].share;
 		for (uint32_t j = 0; j < p->n_links; j++) {
 			struct link *k = &p->links[j];
+			const struct cell *cell =
+				cell_of(class->c, p->pub.node, k->leaf);
+			bool comes = p->pub.wandering && !is_active(&cell->all);
 
 			k->base = 0;
-			k->want = fmin((p->pub.wandering ? sum : k->share) *
-					       MARGIN,
-				       1);
+			k->want = fmin((comes ? sum : k->share) * MARGIN, 1);
 		}
 	}
 	class_grant(class);

@@ -72,7 +72,8 @@ struct control_use {
  * @importance: higher is kept first
  * @is_time: the floor is device time, for a target: no time is reserved for it, and its need of a
  *	leaf is at most CONTROL_TIME_MOST
- * @wandering: the mapping is linear or thin: traffic may move between the leaves
+ * @wandering: the mapping is linear or thin, or chooses a mirror: traffic may move between the
+ *	leaves
  * @traffic: its kind of traffic, e.g. reads of one device. Of the promises of a cgroup
  *	with the same number the largest need counts; those of others add up
  * @rate: input of a tick: units per second at the logical device

@@ -265,21 +265,29 @@ uint32_t plant_leaf(const struct plant *plant, const struct device *leaf)
 
 /* ---- floors ---- */
 
-static bool wanders_on(const struct device *d, uint64_t walk)
+static bool is_mirror(enum device_kind kind)
+{
+	return kind == DEVICE_RAID1 || kind == DEVICE_RAID10 ||
+	       kind == DEVICE_MIRROR;
+}
+
+static bool wanders_on(const struct device *d, bool write, uint64_t walk)
 {
 	bool some = d->kind == DEVICE_LINEAR || d->kind == DEVICE_THIN ||
-		    d->kind == DEVICE_THIN_POOL;
+		    d->kind == DEVICE_THIN_POOL ||
+		    (is_mirror(d->kind) && !write);
 
 	if (d->n_leaves < 2 || !device_enter(d, walk))
 		return false;
 	for (size_t i = 0; i < d->n_slaves && !some; i++)
-		some = wanders_on(d->slaves[i], walk);
+		some = wanders_on(d->slaves[i], write, walk);
 	return some;
 }
 
-static bool wanders(const struct device *d)
+/* May traffic move between the leaves? A mirror writes to all disks, and reads from any. */
+static bool wanders(const struct device *d, enum promise_key key)
 {
-	return wanders_on(d, device_walk());
+	return wanders_on(d, promise_info(key)->write, device_walk());
 }
 
 /* A new unit begins with the cost of a similar one. */
@@ -340,7 +348,7 @@ static int add_floor(struct plant *plant, struct plant *was,
 		.floor = p->value,
 		.part = (double)p->part / PART_ALL,
 		.importance = promises_importance(&c->policy->promises),
-		.wandering = wanders(d),
+		.wandering = wanders(d, p->key),
 		.traffic = plant_traffic(machine->topology, d, p->key),
 	};
 	int err;

@@ -144,7 +144,9 @@ static void loop_control(struct loop *loop)
 			.floor = p->floor,
 			.part = p->part,
 			.importance = p->importance,
-			.wandering = volume->kind == VOLUME_LINEAR,
+			.wandering =
+				volume->kind == VOLUME_LINEAR ||
+				(volume->kind == VOLUME_MIRROR && !p->writes),
 			.traffic = p->volume * 4 + p->reads * 2 + p->writes,
 		};
 		u32 leaves[MAX_LEAVES];

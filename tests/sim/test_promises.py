@@ -383,6 +383,20 @@ def test_mirror() -> None:
     assert result.worst(0, SETTLED_S) >= WORST_STREAM
 
 
+@pytest.mark.parametrize("depth", [8, 32])
+def test_reads_of_a_mirror(depth: int) -> None:
+    """Reads of a unit stay at a disk, or move to the other one: each 2 s have the floor."""
+    for seed in range(1, 13):
+        s = disks(2, FLASH, seed=seed)
+        s.add("volume", kind=MIRROR, leaves=3)
+        for number in range(3):
+            s.unit(1000 if number else 100, **RANDOM | {"iodepth": 32 if number else depth})
+        s.add("promise", cgroup=1, floor=0.3 * s.alone(1), **of_job(RANDOM))
+        result = s.run()
+        assert result.worst(0, SETTLED_S) >= 0.95, seed
+        assert result.held(0, SETTLED_S) <= 1.2, seed
+
+
 def guests(job: dict[str, int], part: float, recall: bool) -> Scenario:
     """A floor of 0.6 on flash under siege, and four units with a floor that each live for 1 s."""
     s = disks(2, FLASH)

@@ -285,6 +285,67 @@ static void test_verdict(void)
 	}
 }
 
+/* A floor of 0.6 on two leaves between which traffic moves, beside one backlogged unit. */
+static void wander(struct machine *m)
+{
+	*m = (struct machine){
+		.leaves = 2,
+		.units = 2,
+		.unit = { { .floor = 60,
+			    .cost = { 0.01, 0 },
+			    .rate = 60,
+			    .is_backlogged = true,
+			    .weight = 100 },
+			  { .cost = { 0.4, 1 },
+			    .rate = 1,
+			    .is_backlogged = true,
+			    .weight = 1000 } },
+	};
+	m->unit[0].cost[1] = 1e-9;
+	build(m);
+	promise(m, &m->unit[0])->wandering = true;
+	run(m, 10);
+}
+
+/* The share of unit 0 on leaf 1 by weight. */
+static double entitled(const struct machine *m)
+{
+	return weight(m, &m->unit[0], 1) /
+	       (weight(m, &m->unit[0], 1) + 1.0 * weight(m, &m->unit[1], 1));
+}
+
+/* A tick in which requests in flight wait on leaf 1, where the unit is hardly served. */
+static void pile_up(struct machine *m, double rate, double in_flight)
+{
+	m->unit[0].rate = rate;
+	feed(m);
+	control_use(m->c, m->unit[0].node, 0)->pending = 32 - in_flight;
+	control_use(m->c, m->unit[0].node, 1)->pending = in_flight;
+	control_tick(m->c, TICK_S);
+}
+
+/* Where traffic moves, requests in flight have the share of a leaf that its use lacks. */
+static void test_requests_pile_up(void)
+{
+	struct machine m;
+
+	wander(&m);
+	pile_up(&m, 40, 32);
+	check(entitled(&m) >= 0.9 * 0.6);
+	/* With half of them there, 0.1 of all may be chance. */
+	pile_up(&m, 40, 16);
+	check(entitled(&m) >= 0.4 * 0.6 && entitled(&m) < 0.9 * 0.6);
+	/* The floor fits. */
+	check(promise(&m, &m.unit[0])->phi == 1);
+	control_free(m.c);
+	/* A unit that has more than its floor without it has no need of it. */
+	wander(&m);
+	for (int t = 0; t < 20; t++)
+		pile_up(&m, 80, 32);
+	check(allotted(&m, &m.unit[0], 1) < 0.01);
+	control_free(m.c);
+}
+
 /* 15: floors that fit again are not called infeasible, whatever the rate of one is. */
 static void test_fits_again(void)
 {
@@ -327,6 +388,7 @@ int main(void)
 	test_gain();
 	test_nothing();
 	test_verdict();
+	test_requests_pile_up();
 	test_fits_again();
 	return 0;
 }

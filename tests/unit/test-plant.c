@@ -237,6 +237,34 @@ static void test_setpoints_outside_of_the_plant_are_cleared(struct test *t)
 	check(t->f.n_setpoints == 2);
 }
 
+/* Reads of a mirror may come from any disk; its writes, and bytes of a stripe, stay where they are. */
+static void test_reads_of_a_mirror_move(struct test *t)
+{
+	static const enum device_kind mirrors[] = { DEVICE_RAID1, DEVICE_RAID10,
+						    DEVICE_MIRROR };
+	struct device *volume = fake_control_device(&t->f, "dm-0");
+
+	promise(t, DB, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
+	promise(t, WEB, PROMISE_WRITE_IOPS_MIN, "/dev/dm-0 100");
+	make(t);
+	for (size_t i = 0; i < t->plant.n_floors; i++)
+		check(!control_promise(t->plant.control,
+				       t->plant.floors[i].number)
+			       ->wandering);
+	for (size_t m = 0; m < ARRAY_SIZE(mirrors); m++) {
+		volume->kind = mirrors[m];
+		make(t);
+		check(t->plant.n_floors == 2);
+		for (size_t i = 0; i < t->plant.n_floors; i++) {
+			const struct governed *f = &t->plant.floors[i];
+
+			check(control_promise(t->plant.control, f->number)
+				      ->wandering ==
+			      (f->key == PROMISE_READ_BANDWIDTH_MIN));
+		}
+	}
+}
+
 static void test_find_like(struct test *t)
 {
 	const struct device *sda = fake_control_device(&t->f, "sda");
@@ -287,6 +315,7 @@ int main(void)
 		  test_dry_run_saves_nothing,
 		  test_lines_of_a_predecessor_are_kept,
 		  test_setpoints_outside_of_the_plant_are_cleared,
-		  test_find_like, test_traffic_is_a_device_and_a_direction);
+		  test_reads_of_a_mirror_move, test_find_like,
+		  test_traffic_is_a_device_and_a_direction);
 	return 0;
 }
