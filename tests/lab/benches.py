@@ -147,20 +147,21 @@ def attribution(cache: Cache, options: argparse.Namespace, book: Book) -> int:
 
 
 def by_machine(cache: Cache, options: argparse.Namespace, book: costly.PaceBook) -> int:
-    """Measure costs in a guest whose clock counts instructions and in one with several CPUs."""
+    """Measure costs in guests whose clock counts instructions and in guests with several CPUs."""
     name, tools, cpus = options.bench, [], None
     if name == "scale":
         host.ensure_packages()
         tools = [products.crowd(cache, SOURCE)]
-        queues = [case.queues for one in book.on("speed").runs() for case in one.cases()]
+        queues = [case.queues for one in book.runs() for case in one.cases()]
         cpus = max(queues, default=None)
     machines = [machine for machine in costly.MACHINES if book.on(machine).runs()]
     # All are made before the first is booted: of one state of the clone.
-    setups = {m: prepare(cache, f"{name}-{m}", smp=m == "speed", tools=tools) for m in machines}
-    if "count" in setups:
-        setups["count"] = _counting(setups["count"])
-    if "speed" in setups:
-        setups["speed"] = replace(setups["speed"], cpus=cpus)
+    setups: dict[str, guest.Setup] = {}
+    for machine in machines:
+        clock, _, series = machine.partition("-")
+        smp = clock == "speed"
+        setup = prepare(cache, f"{name}-{machine}", smp=smp, series=bool(series), tools=tools)
+        setups[machine] = replace(setup, cpus=cpus) if smp else _counting(setup)
     return _in_guests(cache, options, setups, ["--machine"])
 
 

@@ -49,16 +49,19 @@ def built(
     *,
     stacking: bool = False,
     boots: bool = False,
+    kernel: Path | None = None,
 ) -> Image:
     """The image with the packages in the folder debs, DKMS module and all; None: stock Debian.
 
     recipe: of the image root, with sutro-slurm in one that has Slurm, sutro-nri in one that has
     containerd, and cockpit-sutro in one that has Cockpit; stacking: with the patched drivers of md,
     dm and bcache, too; boots: with these, and with the settings of a machine that has disks of its
-    own (persistent.py).
+    own (persistent.py); kernel: the folder of another one (uml.kernel), for stock Debian.
     """
     base = bootstrapped(cache, recipe)
     scripts = ["guest", "install"] if debs else ["guest"]
+    if kernel:
+        scripts.insert(0, "kernel")
     if stacking or boots:
         scripts.append("stacking")
     if boots:
@@ -75,7 +78,8 @@ def built(
         work, nothing = folder / "work", folder / "work" / "nothing"
         nothing.mkdir(parents=True)
         command = ["sh", str(RECIPES / "image"), str(base.path), str(work)]
-        command += [str(folder / "root.ext4"), str(IMAGE_MIB), str(debs or nothing), *scripts]
+        command += [str(folder / "root.ext4"), str(IMAGE_MIB), str(debs or kernel or nothing)]
+        command += scripts
         run(namespaced(command), "making the image", cache.run_dir / "image.log")
         remove_tree(work)
 
@@ -86,8 +90,12 @@ def built(
         "size_mib": IMAGE_MIB,
     }
     what = "installing Sutro in a copy of the image root" if debs else "stock Debian"
+    if kernel:
+        key["kernel"] = kernel.name
+        what += ", a kernel with the series"
     if stacking or boots:
         what += ", and md and dm with patches"
     kind = f"boot-{recipe.name}" if boots else recipe.name
+    kind = f"series-{kind}" if kernel else kind
     folder = cache.artefact(kind, key, f"{recipe.name}: {what}", build)
     return Image(folder / "lab-vmlinuz", folder / "lab-initrd.img", folder / "root.ext4")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import accel, guest, host, image, products, roots
+from . import accel, guest, host, image, products, roots, uml
 from .cache import Cache
 from .parallel import at_once
 from .progress import LabError
@@ -16,6 +16,8 @@ from .roots import KERNEL
 SOURCE = Path(__file__).resolve().parents[2]
 # Where the width of the terminal is not known, tables are not cut.
 WIDTH = 160
+# Drivers are built in, and null_blk would make a disk at boot.
+SERIES_PARAMETERS = "null_blk.nr_devices=0"
 
 
 def has_place(*paths: Path | None) -> None:
@@ -56,16 +58,19 @@ def prepare(
     bare: bool = False,
     smp: bool = False,
     stacking: bool = False,
+    series: bool = False,
     image_of: roots.Recipe | None = None,
     tools: Sequence[Path] = (),
 ) -> guest.Setup:
     """Everything up to the boot.
 
     bare: without the Sutro packages; smp: two CPUs instead of an exact clock; stacking: md and dm
-    with patches; image_of: another image root than that of the kernel, for the stable one; tools:
-    folders whose files the guest has in /mnt/build, too.
+    with patches; series: bare, with a kernel of Debian's configuration that has the patch series;
+    image_of: another image root than that of the kernel, for the stable one; tools: folders whose
+    files the guest has in /mnt/build, too.
     """
     host.ensure_packages()
+    bare = bare or series
     image_of = image_of or roots.image_recipe(kernel)
     packages = roots.packages_of(image_of)
     recipes = [] if bare else [packages]
@@ -75,12 +80,16 @@ def prepare(
     debs, modules = at_once(
         [
             lambda: None if bare else products.debs(cache, SOURCE, packages),
-            lambda: products.test_modules(cache, SOURCE, image_of),
+            # They are for Debian's kernel.
+            lambda: None if series else products.test_modules(cache, SOURCE, image_of),
         ]
     )
-    disk = image.built(cache, debs, image_of, stacking=stacking)
+    own = uml.kernel(cache, SOURCE, uml.GUEST, kernel) if series else None
+    disk = image.built(cache, debs, image_of, stacking=stacking, kernel=own)
     folder = cache.run_dir / name
     for share in ("out", "log"):
         (folder / share).mkdir(parents=True)
     products.gathered(folder / "build", [debs, modules, *tools])
-    return guest.Setup(disk, accel.chosen(cache, disk, smp=smp), SOURCE, folder)
+    accelerator = accel.chosen(cache, disk, smp=smp)
+    parameters = SERIES_PARAMETERS if series else ""
+    return guest.Setup(disk, accelerator, SOURCE, folder, parameters=parameters)

@@ -6,6 +6,7 @@
     locks   plain, with counts of lock acquisitions
     suites  plain, with options that xfstests and LTP need (umlsuites.py)
     deep    the same kernel as one of a PC that looks for data races (deep.py)
+    guest   Debian's configuration with the series, for guests (setup.py)
 
 A flavour is its fragments of configuration in tests/uml. Two artefacts each: the source, configured
 and compiled without anything of ours (minutes, seldom), and a copy of it with the series, the model
@@ -33,7 +34,7 @@ from .image import image_root
 from .namespace import remove_tree
 from .products import as_builder, compilations, copied, source_files
 from .progress import LabError
-from .roots import KERNEL, RECIPES, Root, build_recipe, build_root
+from .roots import KERNEL, RECIPES, Root, build_recipe, build_root, image_recipe
 
 CONFIGS = {
     "plain": ("common.config", "uml.config", "uml-owners.config", "uml-machines.config"),
@@ -43,8 +44,9 @@ CONFIGS = {
     "locks": ("common.config", "uml.config", "uml-locks.config"),
     "suites": ("common.config", "uml.config", "uml-owners.config", "uml-suites.config"),
     "deep": ("common.config", "debug.config", "deep.config"),
+    "guest": ("guest.config",),
 }  # fmt: skip
-PC = "deep"
+PC, GUEST = "deep", "guest"
 # The configuration for a kernel on which the series is only compiled.
 SERIES = ("common.config", "uml.config")
 OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "Documentation/block/",
@@ -58,7 +60,10 @@ EPOCH_S = 1700000000
 
 
 def kernel(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
-    """The folder with `linux` and `fio-clock.so` of this clone, or with `bzImage` if it is a PC."""
+    """The folder with `linux` and `fio-clock.so` of this clone.
+
+    That of a PC has `bzImage`, its release and lists of built-in drivers.
+    """
     tree = _tree(cache, source, flavour, version)
     names = [name for name in source_files(source) if name.startswith(OURS)]
 
@@ -105,13 +110,18 @@ def _named(name: str, version: str) -> str:
 
 def _tree(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
     def build(folder: Path) -> None:
-        _make(cache, source, "uml-tree", flavour, folder, {}, version, CONFIGS[flavour])
+        binds = {}
+        if flavour == GUEST:
+            binds["/mnt/stock"] = image_root(cache, version).path / "boot"
+        _make(cache, source, "uml-tree", flavour, folder, binds, version, CONFIGS[flavour])
 
     texts = [(source / "tests/uml" / name).read_text() for name in CONFIGS[flavour]]
     scripts = [
         (RECIPES / name).read_text() for name in ("uml-tree", "uml-xstate.patch", "uml-make")
     ]
     key = {"root": build_recipe().key(), "configs": texts, "scripts": scripts}
+    if flavour == GUEST:
+        key["stock"] = image_recipe(version).key()
     what = f"UML ({flavour}): compiling linux-source-{version}, some minutes"
     return cache.artefact(_named(f"uml-tree-{flavour}", version), key, what, build)
 
@@ -143,7 +153,7 @@ def _make(
     root = build_root(cache, version)
     log = cache.run_dir / f"{script}-{flavour}.log"
     binds = {"/mnt/uml": source / "tests/uml"} | compilations(cache, root, log) | binds
-    env = {"ARCH": "x86_64" if flavour == PC else "um"}
+    env = {"ARCH": "x86_64" if flavour in (PC, GUEST) else "um"}
     words = (version, *configs)
     as_builder(root, script, work, log, arguments=words, binds=binds, env=env)
     return log

@@ -64,14 +64,14 @@ def numbers(case: Case, windows: Mapping[str, Sequence[Count]]) -> Iterator[Resu
     for name, counts in windows.items():
         if not all(ios(count) for count in counts):
             raise RuntimeError(f"{case.name}: {name}: no I/O within {case.of.window_ms} ms")
-        if case.of.machine == "speed":
+        if not case.of.is_counted():
             # Other tasks may have run on the other CPU.
             counts = [replace(count, others_ns=0) for count in counts]
         for metric, of in METRICS.items():
-            if metric in COUNTED and case.of.machine != "count":
+            if metric in COUNTED and not case.of.is_counted():
                 continue
             yield summed_up(case.name, name, metric, [of(count) for count in counts])
-        if case.of.machine == "count" and name != "none" and "none" in windows:
+        if case.of.is_counted() and name != "none" and "none" in windows:
             instructions = METRICS["instructions"]
             zero = median(instructions(count) for count in windows["none"])
             yield summed_up(case.name, name, "added", [instructions(c) - zero for c in counts])

@@ -20,8 +20,9 @@ from bench.stacks import Model
 
 SHIPPED = book.HERE / "overhead.toml"
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
-# The machine that can measure it: one whose clock counts instructions, or two CPUs.
-MACHINES = ("count", "speed")
+# The machine that can measure it: one whose clock counts instructions, or two CPUs; with the stock
+# kernel, or with one that has the patch series.
+MACHINES = ("count", "speed", "count-series", "speed-series")
 METRICS = ("instructions", "added", "time_us", "iops")
 # Metrics of dd on a stripe set, and the runs of dd.
 STRIPED_METRICS = ("mbps", "busy")
@@ -59,6 +60,10 @@ class Pace(book.Scenario):
     rounds: Count = 5
     settle_ms: Annotated[int, Range(0)] = 10
     window_ms: Count = 60
+
+    def is_counted(self) -> bool:
+        """Does the clock of its machine count instructions?"""
+        return self.machine.startswith("count")
 
 
 @dataclass(frozen=True, kw_only=True)

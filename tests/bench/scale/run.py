@@ -47,7 +47,7 @@ def run(case: Case, schedulers: Sequence[str], say: Say) -> dict[str, Windows]:
         folder = undo.enter_context(TemporaryDirectory())
         crowd = Path(shutil.copyfile(CROWD, f"{folder}/crowd"))
         crowd.chmod(0o755)
-        if case.of.machine == "speed":
+        if not case.of.is_counted():
             undo.enter_context(_cpus(case.queues))
         disk = NullBlk(DISK, {**case.of.disk, "submit_queues": case.queues})
         undo.enter_context(disk)
