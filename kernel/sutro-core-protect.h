@@ -147,7 +147,7 @@ struct sutro_phase_sum {
  * @queue:	those with queued requests, by their vtime
  * @vtime:	vtime of the group that was served last, never decreases
  * @in_flight:	requests of protected groups at the device
- * @ahead:	those of groups that have entered the shared window ahead
+ * @ahead:	those of groups that are ahead (sutro-others.c)
  * @requests:	all of their requests
  * @used_ns:	device time of all requests that completed in shared windows
  * @used_nr:	how many
@@ -307,7 +307,7 @@ struct sutro_protect {
  * @vtime:	device time used among protected groups, by share
  * @reserving:	the group for which time is reserved that this one may use, or NULL
  * @latency:	the target that holds for it, or NULL
- * @leads:	it has entered this cycle's shared window ahead by its part (sutro-others.c)
+ * @leads:	in this cycle it is ahead by its part of the reserved window (sutro-others.c)
  * @needed:	its last trial has shown that it needs protection
  * @far_nr:	trials, one after another, in which it was far short beside protected groups
  * @marked:	it is protected for its share, and marked (sutro-favoured.c)
@@ -457,7 +457,8 @@ void sutro_protect_init(struct sutro_protect *protect);
 void sutro_protect_exit(struct sutro_group *group);
 bool sutro_protect_waits(const struct sutro_core *core,
 			 const struct sutro_group_protect *own);
-struct sutro_group *sutro_protect_next(const struct sutro_core *core);
+struct sutro_group *sutro_protect_next(const struct sutro_core *core,
+				       bool ahead);
 struct sutro_group *sutro_protect_awaited(struct sutro_core *core, u64 now_ns);
 void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 		    u64 think_ns);
@@ -536,7 +537,6 @@ void sutro_others_lead(struct sutro_protect *protect,
 		       struct sutro_group_protect *own, bool leads);
 void sutro_others_end(struct sutro_protect *protect);
 u32 sutro_others_shared(const struct sutro_core *core, u64 share);
-struct sutro_group *sutro_others_beside(const struct sutro_core *core);
 void sutro_apart_sent(struct sutro_core *core, struct sutro_group_protect *own,
 		      u64 estimate_ns);
 

@@ -148,10 +148,12 @@ bool sutro_protect_waits(const struct sutro_core *core,
 /**
  * sutro_protect_next - the protected group that is served next
  * @core:	the leaf
+ * @ahead:	it may be one that is ahead (sutro-others.c)
  *
  * Return: a group with a queued request, or NULL.
  */
-struct sutro_group *sutro_protect_next(const struct sutro_core *core)
+struct sutro_group *sutro_protect_next(const struct sutro_core *core,
+				       bool ahead)
 {
 	struct rb_node *node;
 
@@ -160,7 +162,7 @@ struct sutro_group *sutro_protect_next(const struct sutro_core *core)
 		const struct sutro_group_protect *own;
 
 		own = rb_entry(node, struct sutro_group_protect, node);
-		if (!sutro_protect_waits(core, own))
+		if ((ahead || !own->leads) && !sutro_protect_waits(core, own))
 			return own->group;
 	}
 	return NULL;

@@ -441,7 +441,8 @@ static struct sutro_group *sutro_reserved(struct sutro_core *core, u64 now_ns)
 	sutro_window_look(core, now_ns);
 	if (!protect->reserved)
 		return NULL;
-	return sutro_protect_next(core) ?: sutro_protect_awaited(core, now_ns);
+	return sutro_protect_next(core, true)
+		       ?: sutro_protect_awaited(core, now_ns);
 }
 
 /* Send nothing: the device is kept for @group until the reserved window ends. */
@@ -517,7 +518,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	}
 	/* Protected groups do not wait where others wait for their sake. */
 	if (sutro_stands_back(core, group))
-		next = sutro_others_beside(core);
+		next = sutro_protect_next(core, false);
 	beside = next;
 	group = next ?: group;
 	if (sutro_is_deep(core, group, now_ns)) {

@@ -97,7 +97,7 @@ static bool sutro_starved_yields(const struct sutro_core *core,
 	if (sutro_before(due_ns, core->starved_until_ns))
 		due_ns = core->starved_until_ns;
 	return sutro_before(now_ns, due_ns + SUTRO_STARVED_YIELD_NS) &&
-	       (core->protect.in_flight || sutro_protect_next(core));
+	       (core->protect.in_flight || sutro_protect_next(core, true));
 }
 
 /* Of the groups that have waited longest, one whose only request waits. */

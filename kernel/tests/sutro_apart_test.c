@@ -372,7 +372,7 @@ static void sutro_test_apart_whole(struct kunit *test)
 	EXPECT_NEAR(test, load->few->protect->part_ns, 2 * half_ns, MS);
 }
 
-/* Others have their entitlement of 1/21, three quarters of it while groups wait. */
+/* Shared windows have the entitlement of others, or three quarters of it while groups wait. */
 static void sutro_test_others_shared(struct kunit *test)
 {
 	struct load *load = load_of_two(test);
@@ -435,11 +435,11 @@ static void sutro_test_others_lead(struct kunit *test)
 	sutro_others_lead(protect, equal, false);
 	protect->reserved = false;
 	KUNIT_EXPECT_EQ(test, protect->ahead, 0);
-	KUNIT_EXPECT_PTR_EQ(test, sutro_others_beside(core),
-			    sutro_protect_next(core));
+	KUNIT_EXPECT_PTR_EQ(test, sutro_protect_next(core, false),
+			    sutro_protect_next(core, true));
 	sutro_others_lead(protect, equal, true);
 	KUNIT_EXPECT_EQ(test, protect->ahead, load->equal->in_flight);
-	KUNIT_EXPECT_PTR_NE(test, sutro_others_beside(core), load->equal);
+	KUNIT_EXPECT_PTR_NE(test, sutro_protect_next(core, false), load->equal);
 	sutro_protect_drop(core, load->equal);
 	KUNIT_EXPECT_EQ(test, protect->ahead, 0);
 }
