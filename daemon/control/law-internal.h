@@ -311,6 +311,10 @@ void control_rest(struct control *c, uint32_t node);
 /* law-demand.c: demand and backlog of each cgroup on each leaf. */
 void control_observe(struct control *c, double dt_s);
 
+/* law-in-flight.c: the share of a leaf by the requests of a promise in flight; 0 = nothing moves. */
+double law_share_in_flight(const struct control *c, const struct promise *p,
+			   const struct link *k);
+
 /* law-promise.c: the need of each promise, and its verdict. */
 void control_promise_init(struct promise *p);
 double control_cost_most(const struct promise *p);

@@ -72,13 +72,6 @@
  * the floor depends on the correction, and would fall without it.
  */
 #define OTHERS_UNTIL 1.1
-/* Requests in flight are this much more on one leaf by chance, as a part of all. */
-#define IN_FLIGHT_CHANCE 0.1
-/* Their distribution counts in full up to this part of the floor, and not at all from the other:
- * without that, a unit that is limited by another leaf would get half more than its floor.
- */
-#define IN_FLIGHT_UNTIL 1.1
-#define IN_FLIGHT_NONE 1.3
 /* With gains three times as large the loop begins to oscillate. */
 #define GAIN_P 1.5
 #define GAIN_P_MOST 0.3
@@ -305,30 +298,6 @@ static bool promise_is_elsewhere(const struct promise *p)
 	return p->idle_s >= ACTIVE_S && !(p->pub.fraction > 0);
 }
 
-/*
- * The share of a leaf by the requests in flight there, where traffic moves. A mirror sends a
- * read to the disk with the fewest requests, which is the one that has just ended one. So a
- * unit's requests stay at a disk, or all of them go to another. There they wait, and the
- * device time that the unit uses is small because its share is.
- */
-static double promise_share_in_flight(const struct control *c,
-				      const struct promise *p,
-				      const struct link *k)
-{
-	double cost = 0, all = 0, here, counts;
-
-	for (uint32_t i = 0; i < p->n_links; i++) {
-		cost += p->links[i].cost_s;
-		all += cell_of_link(c, p, &p->links[i])->use.pending;
-	}
-	if (!p->pub.wandering || !(all > 0))
-		return 0;
-	here = cell_of_link(c, p, k)->use.pending / all - IN_FLIGHT_CHANCE;
-	counts = (IN_FLIGHT_NONE - p->steady_rate / p->pub.floor) /
-		 (IN_FLIGHT_NONE - IN_FLIGHT_UNTIL);
-	return p->pub.floor * cost * fmax(here, 0) * clampd(counts, 0, 1);
-}
-
 static void promise_need(struct control *c, struct promise *p)
 {
 	double most = p->pub.is_time ? CONTROL_TIME_MOST : SHARE_MAX;
@@ -343,7 +312,7 @@ static void promise_need(struct control *c, struct promise *p)
 			guessed ? p->pub.part
 				: fmin(p->pub.floor * k->cost_s * others, most);
 		k->need = demand < 1 ? fmin(k->share, demand) : k->share;
-		k->in_flight = fmin(others * promise_share_in_flight(c, p, k),
+		k->in_flight = fmin(others * law_share_in_flight(c, p, k),
 				    fmin(demand, most));
 		if (!guessed && promise_is_elsewhere(p))
 			k->need = k->in_flight = 0;
