@@ -79,13 +79,14 @@ static struct proposed *list_reserved(const struct bus *b, size_t *ret_n)
 	size_t n = 1;
 
 	LIST_FOREACH(r, &b->reservations, list)
-	n++;
+		n++;
 	l = calloc(n, sizeof(*l));
 	*ret_n = n;
 	n = 1;
 	LIST_FOREACH(r, &b->reservations, list)
-	if (l)
-		l[n++] = (struct proposed){ r->unit, &r->promises, &r->hidden };
+		if (l)
+			l[n++] = (struct proposed){ r->unit, &r->promises,
+						    &r->hidden };
 	return l;
 }
 
@@ -131,9 +132,10 @@ static int find_stated(const struct bus *b, const char *unit,
 	const struct reservation *reserved;
 
 	LIST_FOREACH(reserved, &b->reservations, list)
-	if (streq(reserved->unit, unit))
-		return add_all(&ret->in_force, &reserved->promises)
-			       ?: add_all(&ret->hidden, &reserved->hidden);
+		if (streq(reserved->unit, unit))
+			return add_all(&ret->in_force, &reserved->promises)
+				       ?: add_all(&ret->hidden,
+						  &reserved->hidden);
 	return clients_state(b->clients, b->policies, unit, ret);
 }
 

@@ -309,8 +309,8 @@ static bool is_requested(const struct varlink *v, enum list list)
 	const struct request *q;
 
 	LIST_FOREACH(q, &v->requests, entry)
-	if (q->list == list && !q->link)
-		return true;
+		if (q->list == list && !q->link)
+			return true;
 	return false;
 }
 
@@ -320,8 +320,8 @@ static bool has_follower(struct varlink *v, enum list list)
 	uid_t uid;
 
 	LIST_FOREACH(f, &v->followers, entry)
-	if (f->list == list && may_follow(v, f, &uid))
-		return true;
+		if (f->list == list && may_follow(v, f, &uid))
+			return true;
 	return false;
 }
 
@@ -373,10 +373,10 @@ static void on_disconnect(sd_varlink_server *server, sd_varlink *link,
 	drop_followers(v, link);
 	drop_requests(v, link);
 	LIST_FOREACH(c, &v->connections, entry)
-	if (c->link == link) {
-		connection_free(c);
-		break;
-	}
+		if (c->link == link) {
+			connection_free(c);
+			break;
+		}
 	if (LIST_EMPTY(&v->connections))
 		sd_event_source_set_enabled(v->after, SD_EVENT_OFF);
 }

@@ -286,7 +286,7 @@ static void end_busy(struct pass *p)
 	struct sample *sample;
 
 	LIST_FOREACH(sample, &p->sampler->busy, others)
-	end(sample, p, true);
+		end(sample, p, true);
 }
 
 /* The governor's counters of leaves of sutro are in one file, which is read before the others. While

@@ -68,8 +68,7 @@ static int forget_client(struct client *c)
 	_cleanup_strv_ char **units = NULL;
 	struct about *a;
 
-	LIST_FOREACH(a, &c->about, list)
-	{
+	LIST_FOREACH(a, &c->about, list) {
 		log_event(EVENT_POLICY_RESET, LOG_INFO,
 			  EVENT_FIELDS({ "SUTRO_UNIT", a->unit },
 				       { "SUTRO_LIFETIME", "client" },
@@ -170,8 +169,8 @@ static struct about *find_about(const struct client *c, const char *unit)
 	struct about *a;
 
 	LIST_FOREACH(a, &c->about, list)
-	if (streq(a->unit, unit))
-		return a;
+		if (streq(a->unit, unit))
+			return a;
 	return NULL;
 }
 
@@ -181,7 +180,7 @@ static int add_about(struct client *c, const char *unit, struct about **ret)
 	size_t n = 0;
 
 	LIST_FOREACH(a, &c->about, list)
-	n++;
+		n++;
 	if (n >= CLIENT_UNITS_MAX)
 		return -ENOSPC;
 	a = calloc(1, sizeof(*a));
@@ -271,8 +270,8 @@ int clients_units(const struct clients *all, char ***names)
 
 	for (const struct client *c = all->first; c; c = c->next)
 		LIST_FOREACH(a, &c->about, list)
-	if (!err && !strv_contains(*names, a->unit))
-		err = strv_add(names, a->unit);
+			if (!err && !strv_contains(*names, a->unit))
+				err = strv_add(names, a->unit);
 	return err;
 }
 
@@ -282,7 +281,7 @@ void clients_each_path(const struct clients *all, paths_fn *fn, void *userdata)
 
 	for (const struct client *c = all->first; c; c = c->next)
 		LIST_FOREACH(a, &c->about, list)
-	promises_each_path(&a->promises, fn, userdata);
+			promises_each_path(&a->promises, fn, userdata);
 }
 
 void clients_init(struct clients *c, sd_bus *bus,
