@@ -16,8 +16,8 @@ keys, and a cell shows all that both select:
 
 A result that is judged and misses its goal is bold. Numbers have three digits, or as many as it
 takes to show on which side of the goal they are. A text of the page has figures as {NAME}; NAME
-selects a result in the same way. With pick = "missed" it is the number of those that miss their
-goal, and with "number" that of all.
+selects a result in the same way. With pick = "lowest" or "highest" it is that one of all that are
+selected, with "missed" the number of those that miss their goal, and with "number" that of all.
 """
 
 import json
@@ -237,13 +237,13 @@ class Section:
             yield [one for one in self.results if one.has(wanted)]
 
     def _select(self, where: Mapping[str, object]) -> Iterator[Found]:
-        """The newest result for each combination of values."""
-        for mine in self._matching(where):
-            if "pick" in where and mine:
-                pick = PICKS[str(where["pick"])]
-                yield pick(mine, key=lambda found: _order(found.one["value"]))
-            elif mine:
-                yield mine[-1]
+        """The newest result for each combination of values, or the picked one of all."""
+        if "pick" in where:
+            found = sum(self._matching(where), [])
+            pick = PICKS[str(where["pick"])]
+            yield from [pick(found, key=lambda one: _order(one.one["value"]))] if found else ()
+            return
+        yield from (mine[-1] for mine in self._matching(where) if mine)
 
     def _figure(self, where: Mapping[str, object]) -> str:
         counted = COUNTS.get(str(where.get("pick")))

@@ -118,6 +118,15 @@ def test_a_pick_is_of_all_runs(tmp_path: Path, pick: str, number: str) -> None:
     assert f"The ratio is {number}." in page(tmp_path, old, new, text=text)
 
 
+@pytest.mark.parametrize(("pick", "number"), [("lowest", "0.2"), ("highest", "0.9")])
+def test_a_pick_of_some_scenarios(tmp_path: Path, pick: str, number: str) -> None:
+    values = {"a": 0.9, "b": 0.2, "c": 0.1}
+    run = replace(OLD, results=[result(name, "ratio", value) for name, value in values.items()])
+    some = f'scenario = ["a", "b"], metric = "ratio", pick = "{pick}"'
+    text = PAGE.replace('scenario = "hdd", metric = "ratio"', some)
+    assert f"The ratio is {number}." in page(tmp_path, run, text=text)
+
+
 @pytest.mark.parametrize(("pick", "number"), [("number", 3), ("missed", 1)])
 def test_a_count_is_of_all_that_a_figure_selects(tmp_path: Path, pick: str, number: int) -> None:
     goal = Goal("ratio", min=0.5)
