@@ -416,6 +416,18 @@ static void sutro_apart_divide(struct sutro_protect *protect)
 			max(sutro_apart_share(own, shares, window_ns), 1ULL);
 }
 
+/*
+ * Has a group used its part of the reserved window, and still has a backlog?  If none waits, it may
+ * have used more, which others left.
+ */
+static bool sutro_apart_is_ahead(const struct sutro_protect *protect,
+				 const struct sutro_group_protect *own)
+{
+	bool more = protect->apart ? own->waits : own->group->queued;
+
+	return more && own->window_ns >= own->part_ns;
+}
+
 /**
  * sutro_apart_end - a cycle is over
  * @core:	the leaf, before its measurements are adapted
@@ -424,7 +436,9 @@ void sutro_apart_end(struct sutro_core *core)
 {
 	struct sutro_protect *protect = &core->protect;
 	/* Time in windows that are only a sample is charged. */
-	bool leads = protect->apart && protect->part < SUTRO_PROTECT_MOST_PART;
+	bool lead = sutro_apart_applies(core) &&
+		    !list_is_singular(&protect->groups) &&
+		    protect->part < SUTRO_PROTECT_MOST_PART;
 	struct sutro_group_protect *own;
 	u32 i;
 
@@ -434,8 +448,7 @@ void sutro_apart_end(struct sutro_core *core)
 		protect->beside_used_ns /= 2;
 	}
 	list_for_each_entry(own, &protect->groups, list) {
-		bool ahead = leads && own->waits &&
-			     own->window_ns >= own->part_ns;
+		bool ahead = lead && sutro_apart_is_ahead(protect, own);
 
 		if (ahead)
 			sutro_tree_lead(own->group, own->part_ns);

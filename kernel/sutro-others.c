@@ -2,18 +2,21 @@
 /*
  * Sutro I/O scheduler: unprotected groups beside several protected ones.
  *
- * Where protected groups wait for each other (sutro-apart.c), they use all of the reserved
- * windows.  Other groups have only what shared windows give them.
+ * Protected groups use the reserved windows.  Other groups have only what shared windows give them.
  *
  * 1. Groups that are ahead
  *
  * Time in reserved windows is not charged to groups.  So one with a backlog that has used its part
  * of them would be served in shared windows, too, and those that are entitled to less would have
- * next to nothing.  It enters a shared window ahead by its part (sutro_tree_lead()).  Until the end
- * of the cycle it has few requests at the device beside groups that use less than their share, as
- * unprotected groups have (sutro-select.c): otherwise each small request of these waits for large
- * ones of its own.  If leads are limited, that is done when such a group is served, too
- * (sutro_group_limit_lead()).
+ * next to nothing.  It enters a shared window ahead by its part (sutro_tree_lead()), whether groups
+ * wait for each other (sutro-apart.c) or not.  Until the end of the cycle it has few requests at
+ * the device beside groups that use less than their share, as unprotected groups have
+ * (sutro-select.c): otherwise each small request of these waits for large ones of its own.  If
+ * leads are limited, that is done when such a group is served, too (sutro_group_limit_lead()).
+ *
+ *	Of six groups on an ssd, with weights from 51 to 563, three deep ones are protected, and
+ *	none of them waits.  If they are not ahead, they have 1.08 to 1.12 of their dues, and one of
+ *	weight 144 has 0.41.  Now all have 0.97 to 1.06 (tests/sim/fairness.py 5 55 1).
  *
  * That holds for the reserved window, too.  If it does not, a deep group beside a service and bulk
  * has 1.06 of its due on nvme, not 1.97, and 0.897 on eMMC (test_deep_group_between_two()).

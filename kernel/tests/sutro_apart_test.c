@@ -444,6 +444,44 @@ static void sutro_test_others_lead(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, protect->ahead, 0);
 }
 
+/* One with a backlog that has used its part of a window is ahead, also where no group waits. */
+static void sutro_test_others_ahead(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *equal = load->equal->protect;
+	struct sutro_group_protect *few = load->few->protect;
+	u64 vtime;
+
+	set_rates(protect, load->few, 60, 100);
+	set_rates(protect, load->equal, 20, 30);
+	begin(core);
+	protect->first = NULL;
+	protect->part = SUTRO_PROTECT_WHOLE / 4;
+	KUNIT_EXPECT_FALSE(test, protect->apart);
+	KUNIT_EXPECT_GT(test, load->equal->queued, 0);
+	few->window_ns = few->part_ns - 1;
+	equal->window_ns = equal->part_ns;
+	vtime = load->equal->entity.vtime;
+	sutro_apart_end(core);
+	KUNIT_EXPECT_TRUE(test, equal->leads);
+	KUNIT_EXPECT_FALSE(test, few->leads);
+	KUNIT_EXPECT_TRUE(test, sutro_before(vtime, load->equal->entity.vtime));
+
+	/* Nor is one without a backlog, or in a window that is only a sample. */
+	few->window_ns = few->part_ns;
+	load->few->queued = 0;
+	equal->window_ns = equal->part_ns;
+	protect->part = SUTRO_PROTECT_MOST_PART;
+	sutro_apart_end(core);
+	KUNIT_EXPECT_FALSE(test, equal->leads);
+	protect->part = SUTRO_PROTECT_WHOLE / 4;
+	few->window_ns = few->part_ns;
+	sutro_apart_end(core);
+	KUNIT_EXPECT_FALSE(test, few->leads);
+}
+
 static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart),
 	KUNIT_CASE(sutro_test_apart_shares),
@@ -459,6 +497,7 @@ static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_others_shared),
 	KUNIT_CASE(sutro_test_others_short),
 	KUNIT_CASE(sutro_test_others_lead),
+	KUNIT_CASE(sutro_test_others_ahead),
 	{}
 };
 
