@@ -14,12 +14,18 @@
  * more than SUTRO_PROTECT_SENSITIVE times as much.  There may be hardly any shared windows: the
  * group has its share of these, and next to nothing of the device.  A lighter group pays so for
  * their latency.  One that had less than TRIAL_FAR percent of its due in TRIAL_FAR_NR trials, one
- * after another, is far short, and becomes protected with queued requests.
+ * after another, is far short, and becomes protected with queued requests.  So is one that had less
+ * than TRIAL_FARTHEST percent of TRIAL_FARTHEST_DUE_NS or more in one trial: a trial ends when
+ * requests of its group complete, which takes seconds then.
  *
  *	A slice (weight 1000) has a database (200) that reads 4 KiB at a time, and c (100), which
  *	has 32 reads of 16 KiB; b (100) writes 1 MiB.  The database is protected, and 3 % of the
  *	time is shared.  c had a third of that by its weight, and was entitled to 0.3 of the
  *	device.  In 0.1 s it is due 30 ms and got 3.
+ *
+ *	A service (weight 500) reads now and then, and eight groups (100) write.  Writes of 4 and 16
+ *	KiB fit into gaps.  a (482) writes 128 KiB, and had 19, 0 and 3 percent of its due in trials
+ *	of 1.5 to 2.7 s.  It was protected after 7 s, and now is after 2.5.
  *
  *	Without slices, a database (weight 400) has 8 readers that think for 2 ms, c (200) has 16
  *	reads of 8 KiB, and b (100) writes.  c got 5 percent of its due or less in each trial.
@@ -84,6 +90,9 @@
  */
 #define SUTRO_TRIAL_FAR 50
 #define SUTRO_TRIAL_FAR_NR 3
+/* With less than this percent of a due of at least this time, one trial is enough. */
+#define SUTRO_TRIAL_FARTHEST 25
+#define SUTRO_TRIAL_FARTHEST_DUE_NS (128 * MS)
 /* Device time after which a trial looks at the group's share again. */
 #define SUTRO_TRIAL_LOOK_NS MS
 
@@ -216,6 +225,9 @@ static u8 sutro_trial_far_nr(const struct sutro_protect *protect,
 	    percent >= SUTRO_TRIAL_FAR ||
 	    !sutro_trial_counts_reserved(protect, share))
 		return 0;
+	if (percent < SUTRO_TRIAL_FARTHEST &&
+	    own->due_ns >= SUTRO_TRIAL_FARTHEST_DUE_NS)
+		return SUTRO_TRIAL_FAR_NR;
 	return min(own->far_nr + 1, SUTRO_TRIAL_FAR_NR);
 }
 
