@@ -110,7 +110,7 @@ export class Dialog {
         if (!denied || !this.superuser.offered())
             return;
         try {
-            await this.superuser.start(question => this.ask(question));
+            await this.superuser.start(question => this.ask(question, error.message));
         } catch (refused) {
             if (this.element.open)
                 this.failed.replaceChildren(note("failed", `No administrative access: ${refused.message}`));
@@ -124,9 +124,14 @@ export class Dialog {
         await this.send(run);
     }
 
-    /** @returns {Promise<string>} the answer to a question of sudo or polkit */
-    ask({ text, error, echo }) {
-        this.failed.replaceChildren(note(error ? "failed" : "info", error || "This needs administrative access."));
+    /**
+     * @param {{text: string, error: string, echo: boolean}} question of sudo or polkit
+     * @param {string} reason why it is asked
+     * @returns {Promise<string>} the answer
+     */
+    ask({ text, error, echo }, reason) {
+        this.failed.replaceChildren(error ? note("failed", error) : note(
+            "info", h("strong", {}, reason), h("p", {}, "This needs administrative access.")));
         const type = echo ? "text" : "password";
         const input = h("input", { id: "password", name: "password", type, autocomplete: "current-password" });
         this.password.replaceChildren(h("label", { for: "password" }, text.replace(/:?\s*$/, "")), input);

@@ -235,6 +235,7 @@ def test_password_gives_administrative_access(page: Page, bus: Bus) -> None:
     bus.allow(False)
     page.add("backup", "WriteBandwidthMin", "/dev/vg0/log", "2M")
     page.until(lambda: page.all("#password"))
+    assert "does not permit this" in page.text("#dialog [role=alert]")
     page.one("#password").send_keys("wrong")
     page.submit()
     page.until(lambda: "Sorry, try again" in page.text("#dialog"))
