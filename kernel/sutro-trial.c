@@ -23,9 +23,9 @@
  *	time is shared.  c had a third of that by its weight, and was entitled to 0.3 of the
  *	device.  In 0.1 s it is due 30 ms and got 3.
  *
- *	A service (weight 500) reads now and then, and eight groups (100) write.  Writes of 4 and 16
- *	KiB fit into gaps.  a (482) writes 128 KiB, and had 19, 0 and 3 percent of its due in trials
- *	of 1.5 to 2.7 s.  It was protected after 7 s, and now is after 2.5.
+ *	A service (weight 500) reads now and then, and eight groups (100) have many requests, of
+ *	which those of 4 and 16 KiB fit into gaps.  a (482) writes 128 KiB.  It has 19 percent of
+ *	its due in a trial of 1.5 s, and 0 and 3 percent in two more, which end 4.3 s later.
  *
  *	Without slices, a database (weight 400) has 8 readers that think for 2 ms, c (200) has 16
  *	reads of 8 KiB, and b (100) writes.  c got 5 percent of its due or less in each trial.
