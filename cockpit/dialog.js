@@ -126,7 +126,7 @@ export class Dialog {
 
     /**
      * @param {{text: string, error: string, echo: boolean}} question of sudo or polkit
-     * @param {string} reason why it is asked
+     * @param {string} reason of the refusal without it
      * @returns {Promise<string>} the answer
      */
     ask({ text, error, echo }, reason) {
