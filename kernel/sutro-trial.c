@@ -25,7 +25,8 @@
  *
  *	A service (weight 500) reads now and then, and eight groups (100) have many requests, of
  *	which those of 4 and 16 KiB fit into gaps.  a (482) writes 128 KiB.  It has 19 percent of
- *	its due in a trial of 1.5 s, and 0 and 3 percent in two more, which end 4.3 s later.
+ *	its due in a trial of 1.5 s, and 0 and 3 percent in two more, which end 4.3 s later
+ *	(tests/sim/draws.py --unlike 1011 1).
  *
  *	Without slices, a database (weight 400) has 8 readers that think for 2 ms, c (200) has 16
  *	reads of 8 KiB, and b (100) writes.  c got 5 percent of its due or less in each trial.
@@ -216,7 +217,10 @@ static u64 sutro_trial_used(const struct sutro_protect *protect,
 	return max(used_ns, beside_ns) + withheld_ns;
 }
 
-/* Trials, one after another, in which a group that waits was far short beside protected ones. */
+/*
+ * Trials, one after another, in which a group that waits was far short beside protected ones.  One
+ * in which it had next to nothing counts as all that are needed.
+ */
 static u8 sutro_trial_far_nr(const struct sutro_protect *protect,
 			     const struct sutro_group_protect *own, u32 percent,
 			     u64 share)
