@@ -60,12 +60,6 @@ static inline void sutro_wake_dispatcher(struct sutro_queue *sq)
 		blk_mq_run_hw_queues(sq->q, true);
 }
 
-/*
- * Part of the slots, one in this many, that a group alone and groups which are held back leave to
- * others, that writeback may choose from in any case, and that may be taken uncounted.
- */
-#define SUTRO_LEFT_PART 8U
-
 /**
  * struct sutro_quota - the slots of a group, or of a group and all below it
  * @sblkg:	the group

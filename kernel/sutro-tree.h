@@ -406,6 +406,23 @@ u64 sutro_group_share(const struct sutro_group *group, u64 amount);
 bool sutro_group_heavy(const struct sutro_group *group, u32 nr);
 u32 sutro_group_slots(const struct sutro_group *group, u32 slots, u32 free,
 		      u32 ret_slots[SUTRO_LEVELS + 1]);
+
+/*
+ * Part of the slots, one in this many, that a group alone and groups which are held back leave to
+ * others, that writeback may choose from in any case, and that may be taken uncounted.
+ */
+#define SUTRO_LEFT_PART 8U
+/* Groups with this part of the slots, one in this many, leave as many to those with fewer. */
+#define SUTRO_LAST_PART 32U
+
+/* Does a group with @nr slots leave the free ones to groups with few? */
+static inline bool sutro_leaves_last(u32 nr, u32 slots, u32 free)
+{
+	u32 last = slots / SUTRO_LAST_PART;
+
+	return nr >= max(last, 1U) && free <= last;
+}
+
 bool sutro_outranked(const struct sutro_level *level,
 		     const struct sutro_rank *last);
 bool sutro_group_favoured(struct sutro_group *group, u32 times);

@@ -39,6 +39,19 @@ static void sutro_test_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, slots[1], 16);
 }
 
+/* Groups with a 32nd of the slots leave the last ones to those with fewer, which may use all. */
+static void sutro_test_last_slots(struct kunit *test)
+{
+	KUNIT_EXPECT_TRUE(test, sutro_leaves_last(8, 256, 8));
+	KUNIT_EXPECT_FALSE(test, sutro_leaves_last(8, 256, 9));
+	KUNIT_EXPECT_FALSE(test, sutro_leaves_last(7, 256, 1));
+	KUNIT_EXPECT_TRUE(test, sutro_leaves_last(2, 64, 2));
+	KUNIT_EXPECT_FALSE(test, sutro_leaves_last(1, 64, 2));
+	/* With few slots, none is left. */
+	KUNIT_EXPECT_FALSE(test, sutro_leaves_last(1, 2, 1));
+	KUNIT_EXPECT_TRUE(test, sutro_leaves_last(1, 2, 0));
+}
+
 /* With nearly as many groups as slots there is a crowd; a heavy one has more than an even part. */
 static void sutro_test_crowd(struct kunit *test)
 {
@@ -200,6 +213,7 @@ static void sutro_test_no_slot_in_time(struct kunit *test)
 
 static struct kunit_case sutro_share_cases[] = {
 	KUNIT_CASE(sutro_test_slots),
+	KUNIT_CASE(sutro_test_last_slots),
 	KUNIT_CASE(sutro_test_crowd),
 	KUNIT_CASE(sutro_test_turns),
 	KUNIT_CASE(sutro_test_turn_inside),

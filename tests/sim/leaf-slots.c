@@ -7,13 +7,10 @@
 
 #include <assert.h>
 
-/* Part of the slots that a group alone leaves to newcomers, and others to protected groups. */
-#define LEFT_PART 8
-
 /* Slots that protected groups have without a turn, and do not use. */
 static u32 leaf_kept(const struct leaf *leaf)
 {
-	u32 kept = leaf->slots / LEFT_PART;
+	u32 kept = leaf->slots / SUTRO_LEFT_PART;
 
 	return kept - min(kept, leaf->core.protect.requests);
 }
@@ -79,7 +76,10 @@ static bool leaf_has_quota(const struct leaf *leaf, struct leaf_group *group)
 	if (leaf->fifo)
 		return group->requests < leaf->slots;
 	if (leaf->core.nr_active < 2 && !leaf->core.limit_ns)
-		return group->requests < leaf->slots - leaf->slots / LEFT_PART;
+		return group->requests <
+		       leaf->slots - leaf->slots / SUTRO_LEFT_PART;
+	if (sutro_leaves_last(group->requests, leaf->slots, free))
+		return false;
 	if (leaf->probe.active &&
 	    !sutro_probe_is_of(&leaf->probe, group->peer.class))
 		free = 0;
@@ -114,7 +114,7 @@ static bool leaf_has_room(const struct leaf *leaf, struct leaf_group *group,
 {
 	u32 async_slots = 3 * leaf->slots / 4, left = 0;
 
-	if (leaf_is_held_back(leaf, group)) {
+	if (leaf_is_held_back(leaf, group) && group->requests) {
 		left = leaf_kept(leaf);
 		async_slots -= left;
 	}

@@ -18,12 +18,12 @@ from promises import FLASH, HDD, LINEAR, MB, MIRROR, SLOWER, STRIPE, USUAL, Resu
 
 EXAMPLES = int(os.environ.get("SUTRO_SIM_EXAMPLES", "0"))
 SETTLED_S = 3.0
-# The part of a floor in the worst 2 s beside a protected neighbour, and the seeds that miss it.
+# The goal of the part of a floor in the worst 2 s beside a protected neighbour; the least part, and
+# of how many seeds it may be less than the goal.
 WORST_NEIGHBOUR = 0.75
-MISSED_NEIGHBOUR = {2, 6, 10, 12, 13, 19}
-# Seeds in which it is less than LEAST_NEIGHBOUR, too.
 LEAST_NEIGHBOUR = 0.6
-MISSED_LEAST = {13}
+NEIGHBOUR_SEEDS = 60
+MISSED_NEIGHBOUR = 24
 
 
 def examples(usual: int) -> settings:
@@ -353,10 +353,8 @@ def test_heavy_one_beside_light_ones(seed: int) -> None:
     assert "infeasible" in result.states(1, 9)
 
 
-@pytest.mark.parametrize("seed", range(1, 21))
-def test_protected_neighbour(seed: int) -> None:
-    """A heavier unit on the same stripe has its requests at one leaf, and is protected at the
-    other one, where units that had their floors by weight get next to nothing."""
+def neighbour(seed: int) -> float:
+    """The worst part of three floors in 2 s, beside a protected neighbour."""
     s = disks(3, FLASH, seconds=16, seed=seed)
     # Disks, weight, depth.
     units = [(3, 300, 64), (1, 50, 32), (3, 50, 64), (1, 100, 32), (2, 100, 32), (4, 100, 32)]
@@ -366,9 +364,15 @@ def test_protected_neighbour(seed: int) -> None:
     for number, floor in enumerate((41.13, 10.37, 20.57)):
         s.add("promise", cgroup=number + 1, volume=number, writes=1, floor=floor * MB)
     result = s.run()
-    worst = min(result.worst(number, SETTLED_S) for number in range(3))
-    assert (worst >= LEAST_NEIGHBOUR) == (seed not in MISSED_LEAST), worst
-    assert (worst >= WORST_NEIGHBOUR) == (seed not in MISSED_NEIGHBOUR), worst
+    return min(result.worst(number, SETTLED_S) for number in range(3))
+
+
+def test_protected_neighbour() -> None:
+    """A heavier unit on the same stripe has its requests at one leaf, and is protected at the
+    other one, where units that had their floors by weight get next to nothing."""
+    worst = [neighbour(seed) for seed in range(1, NEIGHBOUR_SEEDS + 1)]
+    assert min(worst) >= LEAST_NEIGHBOUR
+    assert 0 < sum(one < WORST_NEIGHBOUR for one in worst) <= MISSED_NEIGHBOUR
 
 
 def test_mirror() -> None:

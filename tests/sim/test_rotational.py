@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Services on a hard disk, beside groups of the same weight and light ones.
+
+A group is entitled to its share of the device time, or of its rate alone.
+"""
+
+from competing import FLOOD, SYNC, Client, compete
+
+Job = dict[str, int]
+
+HDD = {"kind": 0, "nr_requests": 256}
+THINKER = {**SYNC, "bytes": 32768, "think_us": 2000}
+DEEP = {**SYNC, "bytes": 65536, "iodepth": 64, "mixed": 50}
+READS = {**SYNC, "bytes": 65536, "iodepth": 64}
+
+
+def simulate(*groups: tuple[int, Job]) -> list[Client]:
+    """The clients of groups, each with its weight."""
+    cgroups = [{"weight": weight} for weight, _ in groups]
+    clients = [{"cgroup": number, **job} for number, (_, job) in enumerate(groups, 1)]
+    return compete([HDD], cgroups, clients, seconds=15, warmup_s=3)
+
+
+def part_of(client: Client, job: Job) -> float:
+    """Of the device time, or of the rate alone if that is more."""
+    (alone,) = simulate((100, job))
+    return max(client["part"], client["mean"] / alone["mean"])
+
+
+def test_late_services() -> None:
+    """A light group that came first has most slots, and the services have their shares."""
+    writes = {**SYNC, "bytes": 16384, "iodepth": 200, "write": 1}
+    light = (READS, writes, FLOOD, {**READS, "bytes": 32768, "iodepth": 200}, FLOOD, READS)
+    *_, service, other = simulate(*((100, job) for job in light), (1000, THINKER), (1000, DEEP))
+    assert part_of(service, THINKER) > 0.9 * 1000 / 2600
+    assert part_of(other, DEEP) > 0.9 * 1000 / 2600
