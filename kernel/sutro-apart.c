@@ -58,10 +58,8 @@
  *	shared windows the other slice comes first until it has used as much.  Without that,
  *	the backup had five times as much as the other slice, which is entitled to more.
  *
- * On rotational devices slices do this (sutro-select.c), except among groups with latency targets,
- * which have no slices in reserved windows.  While time is reserved for a group, the
- * others do not wait for each other: reserved time comes first (sutro-reserve.c), and sutrod
- * reserves time for each unit that needs it.
+ * While time is reserved for a group, the others do not wait for each other: reserved time comes
+ * first (sutro-reserve.c), and sutrod reserves time for each unit that needs it.
  *
  * A group with a latency target that is missed does not wait for groups that are entitled to as
  * much or less.  It waits for those that are entitled to more and need protection: by weight or
@@ -72,6 +70,18 @@
  *	a (weight 1000) reads 4 KiB at a time, and c (100) writes.  b (100) has eight reads of
  *	16 KiB and a target.  With requests of b at the device all the time, a has 0.4 of its
  *	rate alone.  Now b has 1/11 of each reserved window, then it waits.
+ *
+ * 4. Rotational devices
+ *
+ * There, a group that sends a request at a time is waited for while it thinks (sutro-select.c), but
+ * not if that is long.  Then it meets all that others have sent meanwhile.  Its requests take so
+ * long that a few reserved windows do not show its rate alone.  While that is not known, and it
+ * has no backlog, nothing but the least is shared.
+ *
+ *	a (weight 1000) reads 32 KiB and thinks for 20 ms, and has 0.35 of an hdd alone.  b (1000)
+ *	has 64 requests of 64 KiB, c and d (100) read and write.  Each of a's requests waited for
+ *	about 30 of b's, and a had 0.04 of the device.  Now a has 0.21, 0.7 of its rate alone, and
+ *	b 0.51.
  */
 #include <linux/math64.h>
 
@@ -96,8 +106,7 @@
  */
 bool sutro_apart_applies(const struct sutro_core *core)
 {
-	return (!core->tunables.rotational || core->protect.by_target) &&
-	       !core->protect.reserve;
+	return !core->protect.reserve;
 }
 
 /*
@@ -337,8 +346,11 @@ u32 sutro_apart_most_shared(const struct sutro_core *core)
 	if (!sutro_apart_applies(core) || list_is_singular(&protect->groups))
 		return most;
 	list_for_each_entry(own, &protect->groups, list) {
-		if (own->phases[SUTRO_PHASE_ALONE].nr < SUTRO_PROTECT_KNOWN)
+		if (own->phases[SUTRO_PHASE_ALONE].nr < SUTRO_PROTECT_KNOWN) {
+			if (core->tunables.rotational && !own->group->queued)
+				return 0;
 			continue;
+		}
 		alone = sutro_apart_rate(protect, own, SUTRO_PHASE_ALONE);
 		due = sutro_apart_share(own, SUTRO_SHARE_WHOLE,
 					alone + alone / SUTRO_APART_SPARE);

@@ -533,6 +533,8 @@ void sutro_apart_check(struct sutro_protect *protect);
 u64 sutro_apart_look_ns(const struct sutro_protect *protect, u64 now_ns);
 void sutro_apart_completed(struct sutro_protect *protect,
 			   const struct sutro_group_protect *own, u64 cost_ns);
+bool sutro_others_skip(const struct sutro_core *core,
+		       const struct sutro_group *group);
 void sutro_others_lead(struct sutro_protect *protect,
 		       struct sutro_group_protect *own, bool leads);
 void sutro_others_end(struct sutro_protect *protect);

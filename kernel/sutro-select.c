@@ -506,7 +506,8 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	} else {
 		group = sutro_next_group(core, sutro_may_hold(core));
 		if (!group->queued && (sutro_commit_waits(core, group) ||
-				       sutro_gap_skips(core, group)))
+				       sutro_gap_skips(core, group) ||
+				       sutro_others_skip(core, group)))
 			group = sutro_next_group(core, false);
 		if (group->queued && sutro_slice_ns(core, group))
 			sutro_begin_slice(core, group);

@@ -110,7 +110,7 @@ static void sutro_test_apart_if_needed(struct kunit *test)
 
 	core->tunables.rotational = true;
 	begin(core);
-	KUNIT_EXPECT_FALSE(test, protect->apart);
+	KUNIT_EXPECT_TRUE(test, protect->apart);
 	core->tunables.rotational = false;
 	protect->reserve = SUTRO_PROTECT_WHOLE / 4;
 	begin(core);
@@ -141,9 +141,38 @@ static void sutro_test_apart_shared(struct kunit *test)
 	/* One that receives less than its share in reserved ones, too, needs all of the time. */
 	set_rates(protect, load->few, 300, 1000);
 	KUNIT_EXPECT_EQ(test, sutro_apart_most_shared(core), 0);
-	core->tunables.rotational = true;
+	protect->reserve = SUTRO_PROTECT_WHOLE / 4;
 	KUNIT_EXPECT_EQ(test, sutro_apart_most_shared(core),
 			SUTRO_PROTECT_WHOLE);
+}
+
+/* With seeks, no more is shared while the rate alone of a group without a backlog is not known. */
+static void sutro_test_apart_seeks(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+
+	set_rates(protect, load->few, 900, 0);
+	set_rates(protect, load->equal, 900, 0);
+	KUNIT_EXPECT_EQ(test, sutro_apart_most_shared(core),
+			SUTRO_PROTECT_WHOLE);
+	core->tunables.rotational = true;
+	load->few->queued = 0;
+	KUNIT_EXPECT_EQ(test, sutro_apart_most_shared(core), 0);
+	set_rates(protect, load->few, 900, 1000);
+	KUNIT_EXPECT_GE(test, sutro_apart_most_shared(core),
+			SUTRO_PROTECT_WHOLE / 3);
+
+	/* It has reserved windows, and others do not wait for it in shared ones. */
+	protect->part = SUTRO_PROTECT_WHOLE / 2;
+	KUNIT_EXPECT_TRUE(test, sutro_others_skip(core, load->few));
+	KUNIT_EXPECT_FALSE(test, sutro_others_skip(core, load->many));
+	protect->part = SUTRO_PROTECT_MOST_PART;
+	KUNIT_EXPECT_FALSE(test, sutro_others_skip(core, load->few));
+	protect->part = SUTRO_PROTECT_WHOLE / 2;
+	core->tunables.rotational = false;
+	KUNIT_EXPECT_FALSE(test, sutro_others_skip(core, load->few));
 }
 
 /* A group of which the rate alone is not known has its part first, and others wait. */
@@ -487,6 +516,7 @@ static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart_shares),
 	KUNIT_CASE(sutro_test_apart_if_needed),
 	KUNIT_CASE(sutro_test_apart_shared),
+	KUNIT_CASE(sutro_test_apart_seeks),
 	KUNIT_CASE(sutro_test_apart_first),
 	KUNIT_CASE(sutro_test_apart_first_ends),
 	KUNIT_CASE(sutro_test_apart_rate),

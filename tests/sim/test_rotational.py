@@ -4,13 +4,16 @@
 A group is entitled to its share of the device time, or of its rate alone.
 """
 
+import pytest
 from competing import FLOOD, SYNC, Client, compete
 
 Job = dict[str, int]
 
 HDD = {"kind": 0, "nr_requests": 256}
+SHARE = 1000 / 2200
 THINKER = {**SYNC, "bytes": 32768, "think_us": 2000}
 DEEP = {**SYNC, "bytes": 65536, "iodepth": 64, "mixed": 50}
+SCAN = {"bytes": 1 << 19, "iodepth": 16}
 READS = {**SYNC, "bytes": 65536, "iodepth": 64}
 
 
@@ -34,3 +37,24 @@ def test_late_services() -> None:
     *_, service, other = simulate(*((100, job) for job in light), (1000, THINKER), (1000, DEEP))
     assert part_of(service, THINKER) > 0.9 * 1000 / 2600
     assert part_of(other, DEEP) > 0.9 * 1000 / 2600
+
+
+@pytest.mark.parametrize("peer", [DEEP, SCAN, FLOOD], ids=["deep", "scan", "flood"])
+@pytest.mark.parametrize(
+    "service",
+    [
+        {**THINKER, "think_us": 5000},
+        {**THINKER, "think_us": 20_000},
+        {**THINKER, "think_us": 50_000, "iodepth": 4},
+        {"bytes": 65536, "iodepth": 1, "think_us": 10_000},
+        {**SYNC, "write": 1, "think_us": 20_000},
+    ],
+    ids=["5ms", "20ms", "50ms", "stream", "writes"],
+)
+def test_service_beside_one_of_its_weight(service: Job, peer: Job) -> None:
+    """One that thinks has its share, so has one with a backlog, and light groups half of theirs."""
+    found = simulate((1000, service), (1000, peer), (100, READS), (100, FLOOD))
+    goal = 0.9 if peer is SCAN and "random" not in service else 0.95
+    assert part_of(found[0], service) > goal * SHARE
+    assert part_of(found[1], peer) > 0.85 * SHARE
+    assert min(light["part"] for light in found[2:]) > 0.5 * SHARE / 10
