@@ -30,7 +30,8 @@
  *
  * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until doubling it makes
  * requests no more than 3 % cheaper, and they take twice as long as the latency of the device: of
- * a few requests some meet in one channel by chance, and look no cheaper.  Large requests need 2
+ * a few requests some meet in one channel by chance, and look no cheaper.  Where that latency is
+ * wrong, doubling twice without a gain shows the same.  Large requests need 2
  * to 8, and 32 of 1 MiB would take 100 ms to fill: from 64 KiB on, and where requests cost more
  * than 4 ms, the ramp starts with 2.  With these costs, the lower one of the last two depths is
  * kept.  So it is where there are not enough requests for the last depth, but about a quarter more
@@ -49,9 +50,8 @@
  *	4 more, it would be 3 s.
  *
  *	4 KiB reads, 16 channels of 80 us, a bus of 540 MB/s, 32 requests at most
- *	(tests/sim): at 4: 23.9 us, at 8: 13.1, at 16: 9.1, at 32: 7.4, which is what
- *	the bus needs.  This first probe, while large requests go on beside it, takes
- *	16 ms, the next one at 32 2.4 ms.
+ *	(tests/sim): at 4: 23.9 us, at 8: 13.1, at 16: 9.1, at 32: 7.4, which the bus needs.  This
+ *	first probe, beside large requests, takes 16 ms, the next one at 32 2.4 ms.
  *
  * A driver may take fewer requests than there are tags: a SCSI disk has a depth of its own, and
  * tags may be shared with other disks.  If SUTRO_PROBE_PATIENCE times the depth have completed,
@@ -325,12 +325,12 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	u64 ns16 = sutro_meter_ns16(device);
 	bool few = probe->ramping && !sutro_meter_fills(device, probe->depth);
 	/* About a quarter more in flight than at half of the depth, and no cheaper. */
+	bool flat = sutro_meter_fills(device, probe->depth * 5 / 6) &&
+		    probe->half_ns16 && ns16 * 100 > probe->half_ns16 * 97;
 	bool saturated =
 		!probe->ramping || sutro_probe_is_bus(probe, device, ns16) ||
-		(sutro_meter_fills(device, probe->depth * 5 / 6) &&
-		 probe->half_ns16 && ns16 * 100 > probe->half_ns16 * 97 &&
-		 (device->amplification.has_cache ||
-		  sutro_meter_waits(device)));
+		(flat && (probe->flat || device->amplification.has_cache ||
+			  sutro_meter_waits(device)));
 
 	probe->of[probe->class].no_guests = !ns16;
 	if (!ns16 || (few && !saturated && probe->half_ns16 &&
@@ -356,6 +356,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	device->meter = (struct sutro_meter){};
 	probe->half_spare16 = sutro_probe_spare16(probe, ns16);
 	probe->half_ns16 = ns16;
+	probe->flat = flat;
 	sutro_probe_set_depth(probe, device,
 			      min(2 * probe->depth, probe->limit));
 }
@@ -408,6 +409,7 @@ static void sutro_probe_begin(struct sutro_probe *probe,
 	probe->paired = false;
 	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, class);
 	probe->half_ns16 = 0;
+	probe->flat = false;
 	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */
 	probe->ramping = !of->probes || (!of->nr && !probe->rare) ||
 			 of->unsaturated || of->probes % 4 == 3;

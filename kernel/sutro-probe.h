@@ -113,6 +113,7 @@ struct sutro_probe_class {
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
  * @depth_ns:	device time in flight that the classes in use need, 0 if not known
  * @half_spare16: and for how much more that had room, as &sutro_probe_class.result
+ * @flat:	requests were no cheaper at half of @depth than at a quarter
  * @begin_ns:	when it began
  * @check_ns:	when to look for a class that is due
  * @end_ns:	when the last probe ended
@@ -144,6 +145,7 @@ struct sutro_probe {
 	u64 half_ns16;
 	u64 depth_ns;
 	u32 half_spare16;
+	bool flat;
 	u64 begin_ns;
 	u64 check_ns;
 	u64 end_ns;

@@ -104,3 +104,17 @@ def test_merged_writes_of_a_protected_group(
     groups = ((638, {"write": 1, "bytes": 1 << 18, "iodepth": 4}), *others)
     heavy, *_ = simulate(disk, *groups)
     assert heavy["part"] == pytest.approx(638 / sum(weight for weight, _ in groups), rel=0.1)
+
+
+def test_ramp_without_a_known_latency() -> None:
+    """Large requests hide the latency of the disk: a probe of small ones ends all the same."""
+    disk = {"read_us": 712, "write_us": 2968, "bus_kbps": 50_000, "channels": 16}
+    groups = (
+        (857, {"bytes": 1 << 19, "iodepth": 4}),
+        (130, {"random": 1, "bytes": 1 << 15, "iodepth": 200}),
+        (130, {"random": 1, "write": 1, "bytes": 1 << 12, "iodepth": 32}),
+        (461, {"random": 1, "write": 1, "bytes": 1 << 17, "iodepth": 64}),
+    )
+    (_, light, *_) = simulate(disk, *groups)
+    assert light["rate"][0] < 20e6
+    assert light["mean"] > 0.5 * 130 / 1578 * 50e6
