@@ -290,12 +290,14 @@ def test_writeback_leaves_slots_to_reserved_time(tree: Subtree, disk) -> None:
     """Writeback beside a cgroup with reserved time leaves an eighth of the slots to its writeback.
 
     A kernel thread submits it, for one cgroup after another. The reader has half of the disk to
-    itself: a direct read of a dirty page writes it first, as the reader's sync request.
+    itself: a direct read of a dirty page writes it first, as the reader's sync request. The weight
+    of the writer leaves it nearly all slots by its part, however busy the host is.
     """
     slow = disk("ssd", "ssd1", bus_kbps=4000)
     scheduler.select(slow.name, "sutro", nr_requests=64)
     reader, writer = tree.child("reader"), tree.child("writer")
     reader.write("io.sutro.reserve", 300)
+    writer.write(WEIGHT, 10000)
     reader.run(fio(slow.node, "randread", "4k", 1, offset="50%"))
     with sysctl({"vm.dirty_background_bytes": 1 << 20, "vm.dirty_bytes": 16 << 20}):
         half = {"size": "50%"}
