@@ -535,6 +535,8 @@ void sutro_apart_completed(struct sutro_protect *protect,
 			   const struct sutro_group_protect *own, u64 cost_ns);
 bool sutro_others_skip(const struct sutro_core *core,
 		       const struct sutro_group *group);
+bool sutro_others_drain(const struct sutro_core *core,
+			const struct sutro_group *group);
 void sutro_others_lead(struct sutro_protect *protect,
 		       struct sutro_group_protect *own, bool leads);
 void sutro_others_end(struct sutro_protect *protect);

@@ -27,6 +27,14 @@
  *	On an hdd a group of weight 1000 reads 32 KiB and thinks for 5 ms, and another one (1000)
  *	has 64 requests.  A stream (100) has 0.054 of the device, not 0.008.
  *
+ * A drive that serves the nearest request first leaves the last one of another group waiting beside
+ * a protected group with a backlog, until the end of the reserved window.  That time would be a
+ * debt.  So one that is ahead sends no further request until those of others are done.
+ *
+ *	Two groups of weight 1000 send buffered writes, one of them 64 KiB each 10 ms.  A request of
+ *	a light group waited for 0.5 s at the device, four shared windows of 91 ms were left out for
+ *	that, and it had 0.15 of its share.  Now it waits for 22 ms, and has 0.86.
+ *
  * 2. The length of the window
  *
  * Others are entitled to 1 - Phi, where Phi is the sum of the shares of protected groups.  That is
@@ -97,6 +105,24 @@ bool sutro_others_skip(const struct sutro_core *core,
 	       !list_is_singular(&protect->groups) &&
 	       sutro_apart_applies(core) &&
 	       protect->part < SUTRO_PROTECT_MOST_PART;
+}
+
+/**
+ * sutro_others_drain - does a group wait until requests of others are done?
+ * @core:	the leaf
+ * @group:	a protected group, of which a request would be sent
+ *
+ * A flush at the device may wait for queued data.
+ */
+bool sutro_others_drain(const struct sutro_core *core,
+			const struct sutro_group *group)
+{
+	const struct sutro_protect *protect = &core->protect;
+
+	return core->tunables.rotational && sutro_apart_applies(core) &&
+	       protect->reserved && !protect->clear && group->in_flight &&
+	       group->protect->leads && core->in_flight > protect->in_flight &&
+	       !core->flush_data;
 }
 
 /* Is a protected group short?  Older requests count less afterwards. */

@@ -251,7 +251,8 @@ static bool sutro_keeps_slice(struct sutro_core *core)
 		return false;
 	}
 	if (!group->queued && (sutro_commit_waits(core, group) ||
-			       sutro_is_away(core, group, core->now_ns))) {
+			       sutro_is_away(core, group, core->now_ns) ||
+			       sutro_others_skip(core, group))) {
 		sutro_expire(core, SUTRO_EXPIRY_EMPTY);
 		return false;
 	}
@@ -497,6 +498,10 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 		group = NULL;
 	if (group && !group->queued) {
 		*ret_verdict = sutro_hold_reserved(core, group, now_ns);
+		return NULL;
+	}
+	if (!starved && group && sutro_others_drain(core, group)) {
+		*ret_verdict = SUTRO_WAIT;
 		return NULL;
 	}
 	if (group) {

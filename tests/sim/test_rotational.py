@@ -4,6 +4,8 @@
 A group is entitled to its share of the device time, or of its rate alone.
 """
 
+from statistics import median
+
 import pytest
 from competing import COMMITS, FLOOD, SYNC, Client, Group, compete, tree
 
@@ -17,14 +19,14 @@ SCAN = {"bytes": 1 << 19, "iodepth": 16}
 READS = {**SYNC, "bytes": 65536, "iodepth": 64}
 
 
-def simulate(*groups: Group) -> list[Client]:
+def simulate(*groups: Group, seed: int = 1) -> list[Client]:
     """The clients of groups, each with its weight."""
-    return compete([HDD], *tree(groups), seconds=15, warmup_s=3)
+    return compete([HDD], *tree(groups), seconds=15, warmup_s=3, seed=seed)
 
 
-def part_of(client: Client, job: Job) -> float:
+def part_of(client: Client, job: Job, seed: int = 1) -> float:
     """Of the device time, or of the rate alone if that is more."""
-    (alone,) = simulate((100, job))
+    (alone,) = simulate((100, job), seed=seed)
     return max(client["part"], client["mean"] / alone["mean"])
 
 
@@ -52,11 +54,17 @@ def test_late_services() -> None:
     ids=["5ms", "20ms", "50ms", "stream", "writes", "fsync", "buffered"],
 )
 def test_service_beside_one_of_its_weight(service: Job, peer: Job) -> None:
-    """One that thinks has its share, so has one with a backlog, and light groups half of theirs."""
-    found = simulate((1000, service), (1000, peer), (100, READS), (100, FLOOD))
+    """One that thinks has its share, so has one with a backlog, and light groups half of theirs.
+
+    The disk orders requests by their places, so seeds differ: the median of five is judged."""
+    services, peers, lights = [], [], []
+    for seed in range(1, 6):
+        groups = ((1000, service), (1000, peer), (100, READS), (100, FLOOD))
+        first, second, *light = simulate(*groups, seed=seed)
+        services.append(part_of(first, service, seed))
+        peers.append(part_of(second, peer, seed))
+        lights.append(min(client["part"] for client in light))
     goal = 0.9 if peer is SCAN and "random" not in service else 0.95
-    assert part_of(found[0], service) > goal * SHARE
-    assert part_of(found[1], peer) > 0.85 * SHARE
-    # Missed: beside two groups with buffered writes.
-    least = 0.1 if peer is FLOOD and "async" in service else 0.5
-    assert min(light["part"] for light in found[2:]) > least * SHARE / 10
+    assert median(services) > goal * SHARE
+    assert median(peers) > 0.85 * SHARE
+    assert median(lights) > 0.5 * SHARE / 10
