@@ -162,6 +162,7 @@ struct sutro_phase_sum {
  * @limited:	in this cycle, leads were limited (sutro-favoured.c)
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
+ * @others_many: but not in shared windows (sutro-others.c)
  *		in shared windows
  * @sporadic:	they have requests for a small part of the time, and some of them may be back at
  *		any time
@@ -245,6 +246,7 @@ struct sutro_protect {
 	bool limited;
 	bool sensitive;
 	bool gentle;
+	bool others_many;
 	bool sporadic;
 	bool by_share;
 	bool by_target;
@@ -535,6 +537,7 @@ void sutro_apart_completed(struct sutro_protect *protect,
 			   const struct sutro_group_protect *own, u64 cost_ns);
 bool sutro_others_skip(const struct sutro_core *core,
 		       const struct sutro_group *group);
+bool sutro_others_have_many(const struct sutro_core *core);
 bool sutro_others_drain(const struct sutro_core *core,
 			const struct sutro_group *group);
 void sutro_others_lead(struct sutro_protect *protect,

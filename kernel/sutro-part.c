@@ -47,7 +47,8 @@
  * One group of weight 1000 beside 200 of weight 100 is entitled to 5 % of the device, and
  * takes 19 % of the time from the others, not all of it.  While u is less than phi and other
  * groups find no gaps, they have only a third of busy_ns in flight in shared windows, and on
- * a rotational device one request: X_s is higher then, and p is larger.  Protected groups
+ * a rotational device one request: X_s is higher then, and p is larger (beside several protected
+ * groups it is not, see sutro-others.c).  Protected groups
  * do not wait where others wait for that (sutro-select.c), and are not charged then, unless
  * sharing does no harm: they would have more than their shares.
  *
@@ -401,6 +402,7 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 	u64 part, entitled;
 
 	protect->gentle = false;
+	protect->others_many = false;
 	protect->sporadic = sutro_part_is_sporadic(core);
 	protect->room_ns = protect->sporadic ? sutro_part_room_ns(core) : 0;
 	if (protect->by_target)
@@ -413,6 +415,7 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 	protect->gentle = known && !entitled &&
 			  (core->tunables.rotational || protect->sporadic ||
 			   !sutro_part_gaps(protect));
+	protect->others_many = sutro_others_have_many(core);
 	part = max(part, entitled);
 	part = min(part,
 		   max(sutro_apart_most_shared(core), SUTRO_PROTECT_LEAST));

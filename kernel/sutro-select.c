@@ -345,8 +345,8 @@ static struct sutro_group *sutro_next_group(struct sutro_core *core,
 
 /*
  * Beside protected groups that use less than their share, others have few requests at the
- * device, but always one.  So have protected ones that are ahead (sutro-others.c).  Does @group
- * have to wait for these?  Beside sporadic groups, for as long
+ * device, but always one.  So have protected ones that are ahead (sutro-others.c, which also has
+ * an exception).  Does @group have to wait for these?  Beside sporadic groups, for as long
  * as these would lose more than is allowed if they came now (sutro-part.c).
  */
 static bool sutro_stands_back(const struct sutro_core *core,
@@ -365,6 +365,9 @@ static bool sutro_stands_back(const struct sutro_core *core,
 	/* Gaps end in time, whatever others have at the device. */
 	if (t->rotational)
 		return !protect->reserved;
+	if (protect->others_many && !protect->reserved &&
+	    !sutro_group_protected(group))
+		return false;
 	if (protect->room_ns)
 		return core->in_flight_ns >= protect->room_ns + t->latency_ns;
 	return t->busy_ns && (others + 1) * protect->other_ns >=

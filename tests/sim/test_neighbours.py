@@ -183,6 +183,22 @@ def test_light_group_beside_a_service_and_a_stream(
     assert parts[2] > 0.75
 
 
+@pytest.mark.parametrize("service", [SYNC, {**OLTP, "iodepth": 4}], ids=["reads", "oltp"])
+def test_light_groups_of_many_requests(service: Job) -> None:
+    """Beside a service and a deep group on nvme, each of them has a part of its share."""
+    light = ({**SYNC, "iodepth": 32, "mixed": 50}, {"bytes": 1 << 18, "iodepth": 8})
+    jobs = (service, {**SYNC, "bytes": 65536, "iodepth": 64}, *light)
+    received, least = [], []
+    for seed in range(1, 4):
+        groups = zip((1000, 1000, 100, 100), jobs, strict=True)
+        first, _, *others = simulate(NVME, *groups, seed=seed)
+        (alone,) = simulate(NVME, (100, service), seed=seed)
+        received.append(first["mean"] / alone["mean"])
+        least.append(min(other["part"] for other in others))
+    assert statistics.median(received) > 0.95 * 1000 / 2200
+    assert statistics.median(least) > 0.4 * 100 / 2200
+
+
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize(
     ("disk", "light", "heavy"),
