@@ -180,22 +180,6 @@ static bool sutro_probe_knows_mate(const struct sutro_probe *probe,
 }
 
 /*
- * A class with too few requests: of how many could the device work at once, for each one in
- * flight?  In 1/16: at most two, if twice as many would have halved the cost once more, and one if
- * the last doubling has not changed it.
- */
-static u32 sutro_probe_spare16(const struct sutro_probe *probe, u64 ns16)
-{
-	u64 gain_ns16 = probe->half_ns16 - min(probe->half_ns16, ns16);
-
-	if (!probe->half_ns16)
-		return SUTRO_PROBE_SPARE_MOST;
-	return clamp_t(u64,
-		       div64_u64(16 * ns16, ns16 - min(gain_ns16, ns16) / 2),
-		       SUTRO_PROBE_SPARE_NONE, SUTRO_PROBE_SPARE_MOST);
-}
-
-/*
  * The longest pause between two probes: shorter while the cost is in doubt.  A change that is long
  * ago is forgotten.
  */
@@ -341,8 +325,8 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	probe->paired = sutro_meter_is_pair(device);
 	if (few && !saturated) {
 		sutro_probe_result(probe, device, ns16, depth,
-				   sutro_probe_spare16(probe, ns16), true,
-				   now_ns);
+				   sutro_probe_spare16(probe, ns16, depth),
+				   true, now_ns);
 		return;
 	}
 	if (saturated || probe->depth >= probe->limit) {
@@ -354,7 +338,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 		return;
 	}
 	device->meter = (struct sutro_meter){};
-	probe->half_spare16 = sutro_probe_spare16(probe, ns16);
+	probe->half_spare16 = sutro_probe_spare16(probe, ns16, depth);
 	probe->half_ns16 = ns16;
 	probe->flat = flat;
 	sutro_probe_set_depth(probe, device,

@@ -186,6 +186,7 @@ int sutro_probe_due(struct sutro_probe *probe, struct sutro_device *device,
 		    u64 now_ns);
 
 /* sutro-result.c */
+u32 sutro_probe_spare16(const struct sutro_probe *probe, u64 ns16, u32 depth);
 void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,
 		       u64 now_ns);
 

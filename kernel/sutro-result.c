@@ -24,11 +24,15 @@
  * worked on more.  The last step of the ramp shows by how much: after a doubling that halves the
  * cost, the next one may halve it again; after one that changes it little, the next one changes it
  * less.  Half of the last gain is subtracted.  If that is an eighth or less, the cost is known.
+ * Where the last step added less than half as many, its gain is extrapolated to a doubling.
  *
  *	16 channels of 1 ms, where reads lie by chance.  4 KiB reads, 64 at most: at 16 in flight
  *	105 us, at 32 80 us, at 64 73 us.  The cost is 73 - (80 - 73) / 2 = 69 us; with any
  *	number of reads it would be 62 us.  By bytes it would be a sixteenth of the cost of 64 KiB,
  *	16 us, and their group had 0.43 of the device instead of 0.17.
+ *
+ *	4 KiB writes cost 156 us with four in flight.  The next step has five instead of eight:
+ *	127 us.  Four more would gain four times as much: the device could work on 29 sixteenths.
  *
  * Otherwise the result is the most that such a request costs.  Where a larger class was measured
  * with enough requests, its bytes show the least (sutro-estimate.c), and that is charged: large
@@ -65,6 +69,29 @@
 
 /* Older results no longer count. */
 #define SUTRO_PROBE_RESULT_NS (20000 * MS)
+
+/**
+ * sutro_probe_spare16 - of how many requests could the device work at once, for each one in flight?
+ * @probe:	the probe, of a class with too few requests
+ * @ns16:	their cost
+ * @depth:	how many there were
+ *
+ * Return: in 1/16: at most two, if twice as many as half of the depth halve the cost, and one if
+ * they do not change it.
+ */
+u32 sutro_probe_spare16(const struct sutro_probe *probe, u64 ns16, u32 depth)
+{
+	u64 gain_ns16 = probe->half_ns16 - min(probe->half_ns16, ns16);
+	u32 half = probe->depth / 2, more = depth - min(depth, half);
+
+	if (!probe->half_ns16 || !more)
+		return SUTRO_PROBE_SPARE_MOST;
+	if (2 * more < half)
+		gain_ns16 = div_u64(gain_ns16 * half, more);
+	return clamp_t(u64,
+		       div64_u64(16 * ns16, ns16 - min(gain_ns16, ns16) / 2),
+		       SUTRO_PROBE_SPARE_NONE, SUTRO_PROBE_SPARE_MOST);
+}
 
 /* Number of requests in flight with which the valid results were measured. */
 static u32 sutro_probe_depth(const struct sutro_probe_class *of, u64 now_ns)

@@ -106,6 +106,25 @@ static void sutro_test_nearly_enough(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, t->device.costs.bounded & BIT(SMALL));
 }
 
+/* Five requests cost a fifth less than four: ten might cost half as much. */
+static void sutro_test_less_than_a_doubling(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	t->probe.depth = 8;
+	t->probe.half_ns16 = 150000;
+	KUNIT_EXPECT_EQ(test, sutro_probe_spare16(&t->probe, 120000, 5),
+			SUTRO_PROBE_SPARE_MOST);
+	/* Half of a doubling or more that gains as much: the next one gains an eighth. */
+	KUNIT_EXPECT_EQ(test, sutro_probe_spare16(&t->probe, 120000, 6), 18);
+	KUNIT_EXPECT_EQ(test, sutro_probe_spare16(&t->probe, 120000, 8), 18);
+	KUNIT_EXPECT_EQ(test, sutro_probe_spare16(&t->probe, 150000, 8),
+			SUTRO_PROBE_SPARE_NONE);
+	/* No more than before: nothing is known. */
+	KUNIT_EXPECT_EQ(test, sutro_probe_spare16(&t->probe, 120000, 4),
+			SUTRO_PROBE_SPARE_MOST);
+}
+
 /* If it has halved the cost, the device could work on any number: it is a matter of bytes. */
 static void sutro_test_far_from_enough(struct kunit *test)
 {
@@ -212,6 +231,7 @@ static void sutro_test_no_change(struct kunit *test)
 static struct kunit_case sutro_result_test_cases[] = {
 	KUNIT_CASE(sutro_test_write_like_read),
 	KUNIT_CASE(sutro_test_nearly_enough),
+	KUNIT_CASE(sutro_test_less_than_a_doubling),
 	KUNIT_CASE(sutro_test_far_from_enough),
 	KUNIT_CASE(sutro_test_bytes_later),
 	KUNIT_CASE(sutro_test_few_large),
