@@ -8,7 +8,9 @@
  * reboot, as does the scheduler itself. The diskseq distinguishes a disk from another one that got
  * its name later. A new medium in a loop device or a card reader has another diskseq, too, but
  * the queue keeps its scheduler and its inode.
- * "released" keeps the configuration from switching a released leaf again.
+ * "released" keeps the configuration from switching a released leaf again. "switching" becomes
+ * "used" with the result of the switch. If the daemon ends before, the leaf may have either
+ * scheduler, and the next daemon switches a configured leaf again.
  *
  * A flash leaf gets a limit of the size of requests, too (MaxSectorsKB=). A request cannot be
  * interrupted: while a favoured group thinks for 1 ms, a disk of 540 MB/s can serve three writes
@@ -102,6 +104,24 @@ static int record_save(const struct roots *roots, const struct device *leaf,
 	return err;
 }
 
+/* The leaf may have the scheduler as soon as its switch has begun. */
+static bool is_used(const struct record *r)
+{
+	return streq(r->state, "used") || streq(r->state, "switching");
+}
+
+/* The switch has its result, perhaps that the kernel completes it later. */
+static int record_end(const struct roots *roots, const struct device *leaf)
+{
+	struct record r;
+	int known = record_load(roots, leaf, &r);
+
+	if (known <= 0 || !streq(r.state, "switching"))
+		return known < 0 ? known : 0;
+	snprintf(r.state, sizeof(r.state), "used");
+	return record_save(roots, leaf, &r);
+}
+
 static void record_remove(const struct roots *roots, const struct device *leaf)
 {
 	_cleanup_free_ char *path = record_path(roots, leaf);
@@ -115,7 +135,7 @@ bool leaf_is_managed(const struct roots *roots, const struct device *leaf)
 	struct record r;
 
 	return leaf->scheduler && streq(leaf->scheduler, SCHEDULER) &&
-	       record_load(roots, leaf, &r) > 0 && streq(r.state, "used");
+	       record_load(roots, leaf, &r) > 0 && is_used(&r);
 }
 
 /* ---- the size of requests ---- */
@@ -235,7 +255,7 @@ void leaf_report_removed(const struct roots *roots, const struct device *leaf,
 {
 	struct record r;
 
-	if (record_load(roots, leaf, &r) > 0 && streq(r.state, "used") &&
+	if (record_load(roots, leaf, &r) > 0 && is_used(&r) &&
 	    (is_replaced || !leaf_exists(roots, leaf)))
 		report_gone(leaf);
 }
@@ -324,6 +344,7 @@ static int begin_use(const struct machine *m, const struct device *leaf,
 	bool is_sutro = leaf->scheduler && streq(leaf->scheduler, SCHEDULER);
 	struct record r = {};
 	int known, err;
+	bool is_done;
 
 	if (m->dry_run)
 		return is_sutro ? 0 : want(leaf, SCHEDULER, m->dry_run, ret);
@@ -339,7 +360,6 @@ static int begin_use(const struct machine *m, const struct device *leaf,
 	if (!known || !is_sutro)
 		snprintf(r.previous, sizeof(r.previous), "%s",
 			 is_sutro ? "none" : ret->previous);
-	snprintf(r.state, sizeof(r.state), "used");
 	ret->max_sectors_kb = limit_kb(m, leaf);
 	if (ret->max_sectors_kb) {
 		ret->size_is_reported =
@@ -347,12 +367,12 @@ static int begin_use(const struct machine *m, const struct device *leaf,
 		r.before_kb = r.before_kb ?: max_sectors_kb(&m->roots, leaf);
 		r.limit_kb = ret->max_sectors_kb;
 	}
+	is_done = is_sutro && !ret->max_sectors_kb;
+	snprintf(r.state, sizeof(r.state), is_done ? "used" : "switching");
 	err = record_save(&m->roots, leaf, &r);
 	if (err)
 		return fail(leaf, ret, err);
-	return is_sutro && !ret->max_sectors_kb
-		       ? 0
-		       : want(leaf, SCHEDULER, m->dry_run, ret);
+	return is_done ? 0 : want(leaf, SCHEDULER, m->dry_run, ret);
 }
 
 static int begin_release(const struct roots *roots, const struct device *leaf,
@@ -363,7 +383,7 @@ static int begin_release(const struct roots *roots, const struct device *leaf,
 
 	if (known < 0)
 		return fail(leaf, ret, known);
-	if (!known || !streq(r.state, "used"))
+	if (!known || !is_used(&r))
 		return 0;
 	if (!leaf_exists(roots, leaf)) {
 		report_gone(leaf);
@@ -394,15 +414,25 @@ int leaf_begin(const struct machine *m, const struct device *leaf, bool use,
 static int end_badly(const struct roots *roots, const struct device *leaf,
 		     bool is_unused, int err, struct leaf_result *ret)
 {
+	int ended;
+
 	ret->error = explain_failure(leaf, ret->wanted, err);
 	if (!ret->error)
 		return -ENOMEM;
 	log_event(EVENT_LEAF_NOT_SWITCHED, LOG_WARNING,
 		  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node }), "%s", ret->error);
 	/* After a timeout the kernel may still switch, and then the leaf is managed. */
-	if (is_unused && err != -ETIMEDOUT)
+	if (is_unused && err != -ETIMEDOUT) {
 		record_remove(roots, leaf);
-	return 0;
+		return 0;
+	}
+	ended = record_end(roots, leaf);
+	if (ended)
+		log_warning_errno(ended,
+				  "%s: cannot record its scheduler in "
+				  "/run/sutro: %m",
+				  leaf->node);
+	return ended == -ENOMEM ? ended : 0;
 }
 
 int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
@@ -430,14 +460,15 @@ int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 	if (err)
 		return fail(leaf, ret, err);
 	snprintf(r.previous, sizeof(r.previous), "%s", ret->wanted);
-	err = use ? 0 : record_save(roots, leaf, &r);
+	err = use ? record_end(roots, leaf) : record_save(roots, leaf, &r);
 	return err ? fail(leaf, ret, err) : 0;
 }
 
 bool leaf_is_known(const struct roots *roots, const struct device *leaf)
 {
 	struct record r;
+	int known = record_load(roots, leaf, &r);
 
 	/* A record that cannot be read counts as one. */
-	return record_load(roots, leaf, &r) != 0;
+	return known < 0 || (known && !streq(r.state, "switching"));
 }

@@ -69,7 +69,8 @@ void leaf_report_removed(const struct roots *roots, const struct device *leaf,
 /**
  * leaf_is_known() - was it switched or released since the boot?
  *
- * The configuration does not apply to a known leaf.
+ * The configuration does not apply to a known leaf. A leaf is not known if the daemon ended before
+ * its switch.
  */
 bool leaf_is_known(const struct roots *roots, const struct device *leaf);
 

@@ -52,7 +52,7 @@ ORIGINAL = {
 }
 # A line of a record: a device, a cgroup and a value; without a value it drops the former lines.
 RECORD = re.compile(r"(\d+:\d+ )?/[^\t\n]*(\t[^\t\n]+)?")
-LEAF = re.compile(r"(none|mq-deadline) 1 (used|released) \d+ \d+ \d+\n")
+LEAF = re.compile(r"(none|mq-deadline) 1 (switching|used|released) \d+ \d+ \d+\n")
 CONTROL = re.compile(r"# [^\0]*\[X-Sutro\]\n([A-Za-z]+=.*\n)+", re.DOTALL)
 
 

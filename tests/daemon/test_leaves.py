@@ -356,6 +356,27 @@ def test_configured_disk_that_does_not_answer(
     assert writes(machine, "sdd") == 1
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_configured_switch_that_the_end_interrupts(
+    machine: Machine, sutrod: Sutrod, number: int
+) -> None:
+    """The next daemon switches the disk. Its successors leave it alone when others switch it."""
+    machine.write(CONF, "[Leaves]\nUse=/dev/sdd\n")
+    machine.fault("sdd/queue/scheduler", "hang")
+    sutrod.spawn("--debug")
+    wait_until(lambda: writes(machine, "sdd") == 1)
+    sutrod.stop(number)
+    machine.write("/faults", "")
+    assert machine.scheduler("sdd") == "none"
+    sutrod.start()
+    assert machine.scheduler("sdd") == "sutro" and managed(sutrod) == ["sdd"]
+    machine.set_scheduler("sdd", "mq-deadline")
+    sutrod.settle()
+    sutrod.stop(number)
+    sutrod.start()
+    assert machine.scheduler("sdd") == "mq-deadline" and managed(sutrod) == []
+
+
 def test_many_disks_that_do_not_answer(bus: Bus, machine: Machine, sutrod: Sutrod) -> None:
     """A limited number of child processes waits for them."""
     names = [f"sd{first}{second}" for first in "ab" for second in "abcdefghij"]
