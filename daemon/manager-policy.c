@@ -363,7 +363,8 @@ static void take_answer(struct manager *m, struct unit_answer *a)
 	struct cgroup *c = NULL;
 
 	if (streq(a->name, ROOT_SLICE)) {
-		if (load_unit(m, a) < 0)
+		/* Its removal is that of a reload which began before the daemon followed systemd. */
+		if (*a->cgroup && load_unit(m, a) < 0)
 			log_oom();
 		return;
 	}

@@ -398,7 +398,7 @@ static int on_unit_removed(sd_bus_message *m, void *userdata,
 			   sd_bus_error *error)
 {
 	struct units *u = userdata;
-	struct unit_answer a = { .cgroup = "" };
+	struct unit_answer a = { .cgroup = "", .fragment = "" };
 	const char *path;
 	int r = sd_bus_message_read(m, "so", &a.name, &path);
 

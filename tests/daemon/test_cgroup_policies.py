@@ -175,6 +175,11 @@ def test_files_of_the_root_slice(machine: Machine, systemd: Systemd, sutrod: Sut
     assert mistaken(machine, sutrod) == [(own, False)]
     assert [e["value"] for e in sutrod.call("GetPolicy", "a.slice")] == ["7"]
     assert sutrod.call("GetPolicy", "-.slice") == []
+    # A reload of systemd removes all units. Its begin was signalled before the daemon was there.
+    path = dbus.ObjectPath(systemd.object_path("-.slice"))
+    systemd.emit("UnitRemoved", "so", "-.slice", path)
+    sutrod.settle()
+    assert errors(machine, sutrod) == [mistake]
     # The mistake ends with the assignment.
     machine.write(own, "[Slice]\nIOWeight=1\n")
     sutrod.call("ReloadPolicies")
