@@ -188,11 +188,16 @@ static int watch_schedulers(struct manager *m)
 	return 0;
 }
 
-static void forget_lines(struct manager *m, const struct device *d)
+/* By the topology before, the daemon may have written lines for another disk of that number, and
+ * their records stay. A record of the former disk does no harm: the line is not the written one.
+ */
+static void forget_lines(struct manager *m, const struct device *d,
+			 bool is_replaced)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
-	cgfiles_device_gone(&m->files, d->devno);
+	if (!is_replaced)
+		cgfiles_device_gone(&m->files, d->devno);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		policy_device_gone(c->policy, d->node);
 }
@@ -212,7 +217,7 @@ static void forget_removed(struct manager *m, const struct topology *new)
 		    (d->queue &&
 		     d->queue == queue_inode(&m->machine.roots, d->name)))
 			continue;
-		forget_lines(m, d);
+		forget_lines(m, d, now != NULL);
 		if (d->leaf)
 			leaf_report_removed(&m->machine.roots, d, now != NULL);
 	}

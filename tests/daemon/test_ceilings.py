@@ -82,6 +82,30 @@ def test_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     assert machine.weights(a, "io.max") == before
 
 
+@pytest.mark.parametrize("ends", ["reset", "stop"])
+def test_ceiling_on_a_disk_that_was_exchanged(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, ends: str
+) -> None:
+    """A limit that was written before the daemon found the new disk ends with its policy, too."""
+    a = systemd.start("a.service", 200)
+    line = "8:48 rbps=5000000 wbps=max riops=max wiops=max"
+    sutrod.start()
+    set_policy(sutrod, "a.service", ReadBandwidthMax="/dev/sdd 5M")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+    machine.unplug("sdd", "8:48")
+    machine.disk("sdd", "8:48", "none", diskseq=2)
+    # The kernel has dropped the line with the disk, and a change of the unit brings it back.
+    machine.write(f"/sys/fs/cgroup{a}/io.max", "")
+    sutrod.until(lambda: machine.weights(a, "io.max") == [line])
+    sutrod.elapse(61)
+    assert machine.weights(a, "io.max") == [line]
+    if ends == "reset":
+        sutrod.call("ResetPolicy", "a.service", "runtime")
+        sutrod.until(lambda: machine.weights(a, "io.max") == [])
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.max") == []
+
+
 def test_killed_with_a_ceiling(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """The next daemon finds it in force and leaves it so, also before systemd answers."""
     a = systemd.start("a.service", 200)
