@@ -221,6 +221,28 @@ def test_write(world, machine):
     assert not machine.at(path).exists()
 
 
+def test_a_file_that_others_may_replace(world, machine):
+    """Each job of root opens the file by its name, and would write through a link of theirs."""
+    folder = machine.at("/srv/shared")
+    folder.mkdir()
+    folder.chmod(0o777)
+    run = world.test(*SHORT, "--only", "directions", "--write", "/srv/shared/new")
+    assert (run.status, run.out) == (1, "")
+    assert "--write=/srv/shared/new: other users may replace files in /srv/shared\n" in run.err
+    assert "name a file in a directory of root" in run.err
+    assert Testbed.made == [] and world.guards == [] and world.is_restored()
+
+
+def test_an_empty_file_is_not_removed(world, machine):
+    """The file of a test is removed at its end, so it has to be one that the test makes."""
+    machine.write("/srv/empty", "")
+    run = world.test(*SHORT, "--only", "directions", "--write", "/srv/empty")
+    assert (run.status, run.out) == (1, "")
+    assert "--write=/srv/empty is there already, and the test would remove it\n" in run.err
+    assert machine.at("/srv/empty").exists()
+    assert Testbed.made == [] and world.is_restored()
+
+
 def test_without_a_file_writes_are_left_out(world):
     run = world.test(*SHORT)
     assert "directions" not in run.out and "--write FILE" in run.out

@@ -79,6 +79,13 @@ async def find(client: Client, name: str, write: str) -> Target:
 
 
 async def _file(client: Client, topology: Topology, node: str, name: str) -> Medium:
+    """The file of --write; SutroError if it is there, or another user can replace it by a link."""
     file = await scratch.find(client, name, node, or_above=True)
+    if scratch.exists(file):
+        raise SutroError(
+            f"--write={name} is there already, and the test would remove it", scratch.NEW
+        )
+    # Jobs of root open it by its name, as long as the test runs.
+    scratch.check_folder(file)
     device = topology.find(file.device)
     return Medium(file.path, _counted(topology, device) if device else "", file.size_bytes)
