@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A pager for long text on a terminal, chosen as by systemctl(1)."""
+"""Programs that have the terminal for a time: a pager, chosen as by systemctl(1), or an editor."""
 
+import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 from .errors import SutroError
 
@@ -22,6 +25,21 @@ def words(variable: str) -> list[str]:
         raise SutroError(
             f"{variable}: {error}: {text}", f"correct {variable}, or unset it"
         ) from None
+
+
+@contextlib.contextmanager
+def without_ctrl_c() -> Iterator[None]:
+    """Within this context, Ctrl-C is for the program that has the terminal, and has no effect here.
+
+    A handler does that: the program would inherit SIG_IGN.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _command() -> list[str]:

@@ -2,6 +2,7 @@
 """Files of policies: the verbs `policy cat` and `policy edit`."""
 
 import argparse
+import asyncio
 import contextlib
 import os
 import shutil
@@ -17,7 +18,7 @@ from .answer import Answer, must_be_known, reply, wants_json
 from .client import Client
 from .errors import NotPermitted, SutroError, of_file
 from .files import replace
-from .pager import words
+from .pager import without_ctrl_c, words
 
 FOLDER = Path("/etc/sutro/policy.d")
 # Of a file, in bytes: sutrod reads the folder FILE.d, too.
@@ -60,7 +61,8 @@ def _edit(draft: Path) -> None:
     """Run the editor on a file; SutroError if it fails."""
     command = [*_editor(), str(draft)]
     try:
-        status = subprocess.run(command).returncode
+        with without_ctrl_c():
+            status = subprocess.run(command).returncode
     except OSError as error:
         raise SutroError(f"{command[0]}: {error.strerror}", "set EDITOR to another one") from None
     if status:
@@ -77,31 +79,39 @@ def _again() -> bool:
 
 @contextlib.contextmanager
 def _draft(name: str, text: str) -> Iterator[Path]:
-    """A new file with a text to edit; a failure after an edit keeps it, and the hint names it."""
+    """A new file with a text to edit; a failure or Ctrl-C after an edit keeps it, and names it."""
     # The name shows in the editor and in the sentences of the check.
     draft = Path(tempfile.mkdtemp(prefix="sutro-"), name)
     is_kept = False
     try:
         draft.write_text(text)
         yield draft
-    except SutroError as error:
+    except (SutroError, KeyboardInterrupt, asyncio.CancelledError) as error:
         is_kept = draft.exists() and draft.read_bytes() != text.encode()
-        if is_kept:
-            error.hint = "; ".join(filter(None, (error.hint, f"the edited text is in {draft}")))
+        where = f"the edited text is in {draft}"
+        if is_kept and isinstance(error, SutroError):
+            error.hint = "; ".join(filter(None, (error.hint, where)))
+        elif is_kept:
+            # At a question, the cursor is behind "^C".
+            print(f"\nsutroctl: nothing was changed; {where}", file=sys.stderr)
         raise
     finally:
         if not is_kept:
             shutil.rmtree(draft.parent)
 
 
-def _edited(draft: Path, is_json: bool) -> str:
-    """The text after the editor, without mistakes; SutroError if the user gives up."""
+def _is_good(draft: Path, is_json: bool) -> bool:
+    """Let the daemon's parser look for mistakes, which it prints."""
     # Mistakes are on stderr; on stdout a JSON has to be alone.
     stdout = subprocess.DEVNULL if is_json else None
+    return subprocess.run([policy.sutrod(), "--check", str(draft)], stdout=stdout).returncode == 0
+
+
+def _edited(draft: Path, is_json: bool) -> str:
+    """The text after the editor, without mistakes; SutroError if the user gives up."""
     while True:
         _edit(draft)
-        check = subprocess.run([policy.sutrod(), "--check", str(draft)], stdout=stdout)
-        if check.returncode == 0:
+        if _is_good(draft, is_json):
             return policy.text_of(str(draft))
         if not _again():
             raise SutroError(
@@ -151,6 +161,8 @@ async def edit(client: Client, args: argparse.Namespace) -> Answer:
         if after == before:
             print("Nothing was changed.", file=sys.stderr)
             return Answer(None)
+        # Ctrl-C until now ends it here, before anything is changed.
+        await asyncio.sleep(0)
         if _text(file) != there:
             raise SutroError(
                 f"{file} was changed by another program while it was edited; nothing was changed",
@@ -161,5 +173,9 @@ async def edit(client: Client, args: argparse.Namespace) -> Answer:
         await client.reload_policies()
     except SutroError as error:
         error.message = f"{file} is written, but not in force: {error.message}"
+        raise
+    except asyncio.CancelledError:
+        print(f"sutroctl: {file} is written, but not in force", file=sys.stderr)
+        print("          put it in force: sutroctl policy reload", file=sys.stderr)
         raise
     return await policy.shown_one(client, args.unit, is_new=True)

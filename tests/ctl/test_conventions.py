@@ -3,6 +3,7 @@
 completions, and files of settings that can be printed and edited."""
 
 import argparse
+import asyncio
 import json
 import os
 import re
@@ -405,6 +406,55 @@ def test_policy_edit_that_cannot_be_written(promised, folder, tmp_path):
     assert Path(draft).read_text().endswith("Weight=7\n")
     run = sutroctl("policy", "edit", "web", EDITOR="false")
     assert "the edited text is in" not in run.err
+
+
+def test_policy_edit_with_ctrl_c_in_the_editor(promised, folder, tmp_path, called):
+    """The terminal sends it to both programs: it is for the editor, and the edit goes on."""
+    path = editor(tmp_path, "")
+    ctrl_c = "kill -INT $PPID; sleep 0.2\n" * 2
+    script(tmp_path, "append", f"#!/bin/sh\ntrap '' INT\n{ctrl_c}echo Weight=7 >>\"$2\"\n")
+    run = sutroctl("policy", "edit", "web", **path)
+    assert (run.status, run.err) == (0, "") and re.search(r"\* +Weight +7 ", run.out)
+    assert called("ReloadPolicies") == [[]]
+
+
+def interrupt(*_words):
+    raise KeyboardInterrupt
+
+
+def interrupted_check(*_words):
+    signal.raise_signal(signal.SIGINT)
+    return True
+
+
+@pytest.mark.parametrize("text", ["Weight=heavy\n", "Weight=7\n"])
+def test_policy_edit_with_ctrl_c_before_it_is_written(
+    promised, folder, tmp_path, monkeypatch, text
+):
+    """At the question after a mistake, or in the check: the text is kept, and no file changes."""
+    monkeypatch.setattr(policy_files, "_again", interrupt)
+    if "7" in text:
+        monkeypatch.setattr(policy_files, "_is_good", interrupted_check)
+    run = sutroctl("policy", "edit", "idle", **editor(tmp_path, text))
+    assert (run.status, run.out) == (130, "")
+    (draft,) = re.findall(r"sutroctl: nothing was changed; the edited text is in (\S+)$", run.err)
+    assert Path(draft).read_text().endswith(text)
+    assert not (folder / "idle.service.policy").exists()
+
+
+def test_policy_edit_with_ctrl_c_after_it_is_written(promised, folder, tmp_path, monkeypatch):
+    async def reload(_client):
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(policy_files.Client, "reload_policies", reload)
+    run = sutroctl("policy", "edit", "idle", **editor(tmp_path, "Weight=7\n"))
+    file = folder / "idle.service.policy"
+    assert run.status == 130 and file.read_text().endswith("Weight=7\n")
+    assert run.err == (
+        f"sutroctl: {file} is written, but not in force\n"
+        "          put it in force: sutroctl policy reload\n"
+    )
 
 
 def test_policy_edit_without_a_change(promised, folder, tmp_path, called):
