@@ -28,16 +28,17 @@ def words(variable: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def without_ctrl_c() -> Iterator[None]:
+def without_ctrl_c() -> Iterator[list[int]]:
     """Within this context, Ctrl-C is for the program that has the terminal, and has no effect here.
 
-    A handler does that: the program would inherit SIG_IGN.
+    The list has an entry for each. A handler fills it: the program would inherit SIG_IGN.
     """
+    received: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, lambda *_: None)
+        signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
-        yield
+        yield received
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -51,7 +52,10 @@ def _command() -> list[str]:
 
 
 def page(text: str, paged: bool = True) -> None:
-    """Write a text to stdout: through a pager on a terminal, unless `paged` is false."""
+    """Write a text to stdout: through a pager on a terminal, unless `paged` is false.
+
+    Ctrl-C that ends the pager counts here, too.
+    """
     command = _command() if paged and sys.stdout.isatty() else []
     program = shutil.which(command[0]) if command and command != ["cat"] else None
     sys.stdout.flush()
@@ -60,4 +64,8 @@ def page(text: str, paged: bool = True) -> None:
         sys.stdout.flush()
         return
     less = os.environ.get("SYSTEMD_LESS", LESS)
-    subprocess.run([program, *command[1:]], input=text.encode(), env=os.environ | {"LESS": less})
+    environment = os.environ | {"LESS": less}
+    with without_ctrl_c() as received:
+        run = subprocess.run([program, *command[1:]], input=text.encode(), env=environment)
+    if received and run.returncode:
+        signal.raise_signal(signal.SIGINT)

@@ -96,6 +96,17 @@ def test_pager(sutrod, terminal, tmp_path):  # noqa: F811
     assert "/dev/vg0/db" in process("sutroctl", "tree", **path).out
 
 
+@pytest.mark.parametrize(("ending", "status"), [("exit 0", 0), ("exit 2", 130)])
+def test_ctrl_c_in_the_pager(sutrod, terminal, tmp_path, ending, status):  # noqa: F811
+    """less without its option K goes on, and has to end by itself to restore the terminal."""
+    pager = f"cat >/dev/null; kill -INT $PPID; sleep 1; echo at-its-end; {ending}"
+    path = script(tmp_path, "less", f"#!/bin/sh\n{pager}\n")
+    with on(terminal, "tree", **path, SYSTEMD_LESS="FRSXM") as tree:
+        terminal.expect("at-its-end")
+        assert tree.wait(PATIENCE_S) == status
+        assert tree.stderr.read() == ""
+
+
 @pytest.fixture
 def there(sutrod, tmp_path):
     """An environment whose ssh reaches another machine, and the log of ssh."""
