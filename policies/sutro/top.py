@@ -30,7 +30,14 @@ from .view import PROCESSES, View
 Dict = dict[str, Any]
 
 PERIOD_LEAST_S, PERIOD_MOST_S = 0.1, 86400
-RESIZED, INTERRUPTED = "resized", "interrupted"
+# Signals among the keys. The terminal has to be left as it was before, also after those.
+RESIZED, INTERRUPTED, TERMINATED, SUSPENDED = "resized", "interrupted", "terminated", "suspended"
+SIGNALS = {
+    signal.SIGINT: INTERRUPTED,
+    signal.SIGTERM: TERMINATED,
+    signal.SIGTSTP: SUSPENDED,
+    signal.SIGWINCH: RESIZED,
+}
 
 
 class Source(Protocol):
@@ -128,8 +135,7 @@ async def top(client: Client | None, args: argparse.Namespace) -> Answer:
         if args.once or as_list:
             return Answer([placed.row for placed in view.arrange(first.rows)])
         following = _print if batch else _interact
-        await following(source, view, first, keep, args)
-    return Answer(None)
+        return Answer(None, status=await following(source, view, first, keep, args))
 
 
 def _has_cursor() -> bool:
@@ -162,8 +168,8 @@ def _record(file: str | None) -> Iterator[Any]:
 
 async def _print(
     source: Source, view: View, record: Record | None, keep: Any, args: argparse.Namespace
-) -> None:
-    """One table or JSON object after the other, until Ctrl-C or the last iteration."""
+) -> int:
+    """One table or JSON object after the other, until Ctrl-C or the last iteration; 0."""
     from . import show_top, text
 
     quit_ = interrupted()
@@ -178,29 +184,37 @@ async def _print(
             show_top.below(out, shown, record.note)
         looks += 1
         if looks == args.iterations:
-            return
+            return 0
         # In a pipe a recording is printed at once.
         if await wait(quit_, 0 if args.source else view.period_s):
-            return
+            return 0
         record = await source.look(1)
         if record:
             keep(record)
+    return 0
 
 
 async def _interact(
     source: Source, view: View, record: Record, keep: Any, args: argparse.Namespace
-) -> None:
-    """Draw, and follow keys and clicks, until q, Ctrl-C or the last iteration."""
+) -> int:
+    """Draw, and follow keys and clicks, until q, a signal or the last iteration; the status."""
     from . import show_top, text
 
     events: asyncio.Queue[Event] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    # The loop's handlers: those of a signal itself would draw in the middle of drawing.
-    loop.add_signal_handler(signal.SIGINT, events.put_nowait, INTERRUPTED)
-    loop.add_signal_handler(signal.SIGWINCH, events.put_nowait, RESIZED)
+    for number in filter(lambda one: signal.getsignal(one) is not signal.SIG_IGN, SIGNALS):
+        # The loop's handlers: those of a signal itself would draw in the middle of drawing.
+        loop.add_signal_handler(number, events.put_nowait, SIGNALS[number])
     out = text.console(legend=not args.no_legend)
     looks, due = 1, loop.time() + view.period_s
-    with show_top.screen(out) as screen, keyboard(events):
+    with contextlib.ExitStack() as terminal:
+
+        def take() -> show_top.Screen:
+            screen = terminal.enter_context(show_top.screen(out))
+            terminal.enter_context(keyboard(events))
+            return screen
+
+        screen = take()
         processes = None
         while not view.ended:
             view.arrange(record.rows)
@@ -210,12 +224,18 @@ async def _interact(
             if isinstance(event, Click):
                 screen.click(view, event)
             elif event == INTERRUPTED:
-                return
+                return 0
+            elif event == TERMINATED:
+                return 128 + signal.SIGTERM
+            elif event == SUSPENDED:
+                terminal.close()
+                _stop(events)
+                screen = take()
             elif event:
                 view.press(event)
             if event is None or view.step:
                 if looks == args.iterations:
-                    return
+                    return 0
                 latest = await source.look(view.step or 1)
                 view.step, looks, due = 0, looks + 1, loop.time() + view.period_s
                 if latest:
@@ -225,6 +245,15 @@ async def _interact(
                     view.paused = True
             if view.page == PROCESSES and (event is None or page != PROCESSES):
                 processes = await _processes(source, view)
+    return 0
+
+
+def _stop(events: asyncio.Queue[Event]) -> None:
+    """Stop as any program after Ctrl-Z; return when the shell lets the job go on."""
+    loop = asyncio.get_running_loop()
+    loop.remove_signal_handler(signal.SIGTSTP)
+    signal.raise_signal(signal.SIGTSTP)
+    loop.add_signal_handler(signal.SIGTSTP, events.put_nowait, SUSPENDED)
 
 
 async def _next(events: asyncio.Queue[Event], seconds: float | None) -> Event | None:

@@ -114,8 +114,13 @@ def check_mistake(read, file, text, line, expected):
 
 
 @contextlib.contextmanager
-def running(*command, root=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **more):
-    """A program that goes on until the test stops it; with a root, on the files of that machine."""
+def running(
+    *command, root=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, group=None, **more
+):
+    """A program that goes on until the test stops it; with a root, on the files of that machine.
+
+    With a group of 0, it has a process group of its own, as a job of a shell has.
+    """
     before = [HERE / "rooted.py", root] if root else []
     process = subprocess.Popen(
         [sys.executable, *before, POLICIES / command[0], *command[1:]],
@@ -124,6 +129,7 @@ def running(*command, root=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIP
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
+        process_group=group,
     )
     try:
         yield process

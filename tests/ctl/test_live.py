@@ -167,6 +167,41 @@ def test_top_waits_for_a_daemon_that_went(promised, terminal):
         assert top.wait(PATIENCE_S) == 0
 
 
+def is_whole(terminal):
+    """Does it have echo and lines, as a shell needs them?"""
+    wanted = termios.ICANON | termios.ECHO
+    return termios.tcgetattr(terminal.theirs)[3] & wanted == wanted
+
+
+LEFT = re.escape(MOUSE_OFF) + ".*" + re.escape("\x1b[?25h\x1b[?1049l") + "$"
+
+
+def test_top_that_is_terminated(promised, terminal):
+    """As by timeout(1): the shell gets its screen back, without reports of the mouse."""
+    with on(terminal, "top") as top:
+        terminal.expect("q: quit")
+        top.send_signal(signal.SIGTERM)
+        terminal.expect(LEFT)
+        assert top.wait(PATIENCE_S) == 128 + signal.SIGTERM
+        assert top.stderr.read() == "" and is_whole(terminal)
+
+
+def test_top_that_is_suspended(promised, terminal):
+    """After Ctrl-Z the shell has the terminal, and after fg the table is drawn anew."""
+    with on(terminal, "top", group=0) as top:
+        terminal.expect("q: quit")
+        for _ in range(2):
+            top.send_signal(signal.SIGTSTP)
+            terminal.expect(LEFT)
+            wait_until(lambda: os.waitpid(top.pid, os.WNOHANG | os.WUNTRACED)[1] != 0)
+            assert is_whole(terminal)
+            top.send_signal(signal.SIGCONT)
+            terminal.expect(re.escape("\x1b[?1049h") + ".*q: quit")
+        assert not is_whole(terminal)
+        terminal.press(b"q")
+        assert top.wait(PATIENCE_S) == 0
+
+
 def test_top_on_a_dumb_terminal(promised, terminal):
     """One table after the other, without a word to the cursor."""
     with on(terminal, "top", term="dumb") as top:
