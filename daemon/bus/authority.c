@@ -20,7 +20,7 @@
 struct bus_authorization {
 	struct bus *bus;
 	sd_bus_message *call;
-	uid_t uid;
+	struct kept kept;
 	const char *action;
 	bus_method_t change;
 	sd_bus_slot *question;
@@ -34,7 +34,7 @@ static void authorization_free(struct bus_authorization *a)
 	while (*at != a)
 		at = &(*at)->next;
 	*at = a->next;
-	bus_release_call(a->bus, a->uid);
+	bus_release_call(a->bus, &a->kept);
 	sd_bus_slot_unref(a->question);
 	sd_bus_message_unref(a->call);
 	free(a);
@@ -56,11 +56,14 @@ static int refuse(sd_bus_error *error, const char *action, const char *why)
 static int run(struct bus_authorization *a, sd_bus_error *error)
 {
 	uint64_t began = cpu_usec();
+	uid_t uid = a->kept.uid;
 	int r;
 
-	bus_remember_caller(a->bus, a->call, a->uid);
+	bus_remember_caller(a->bus, a->call, uid);
+	/* The method may keep it again. */
+	bus_release_call(a->bus, &a->kept);
 	r = a->change(a->bus, a->call, error);
-	bus_charge(a->bus, a->uid, cpu_usec() - began);
+	bus_charge(a->bus, uid, cpu_usec() - began);
 	return r;
 }
 
@@ -140,6 +143,7 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 		       sd_bus_error *error)
 {
 	struct bus_authorization *a;
+	struct kept kept;
 	bool interactive;
 	uid_t uid;
 	int r;
@@ -148,17 +152,17 @@ int bus_with_authority(struct bus *b, sd_bus_message *call, const char *action,
 		return change(b, call, error);
 	interactive = sd_bus_message_get_allow_interactive_authorization(call) >
 		      0;
-	r = bus_keep_call(b, call, &uid, error);
+	r = bus_keep_call(b, call, &kept, error);
 	if (r < 0)
 		return r;
 	a = calloc(1, sizeof(*a));
 	if (!a) {
-		bus_release_call(b, uid);
+		bus_release_call(b, &kept);
 		return -ENOMEM;
 	}
 	*a = (struct bus_authorization){ .bus = b,
 					 .call = sd_bus_message_ref(call),
-					 .uid = uid,
+					 .kept = kept,
 					 .action = action,
 					 .change = change,
 					 .next = b->authorizations };

@@ -11,7 +11,7 @@
 struct bus_task {
 	struct bus *bus;
 	sd_bus_message *call;
-	uid_t uid;
+	struct kept kept;
 	const struct bus_background *method;
 	void *userdata;
 	struct helper *helper;
@@ -31,7 +31,7 @@ static void task_free(struct bus_task *t)
 	while (*at != t)
 		at = &(*at)->next;
 	*at = t->next;
-	bus_release_call(t->bus, t->uid);
+	bus_release_call(t->bus, &t->kept);
 	free_userdata(t->method, t->userdata);
 	sd_bus_message_unref(t->call);
 	free(t);
@@ -50,7 +50,9 @@ static void on_done(int err, const char *output, size_t length, void *userdata)
 	struct bus_task *t = userdata;
 	int r;
 
-	bus_remember_caller(t->bus, t->call, t->uid);
+	bus_remember_caller(t->bus, t->call, t->kept.uid);
+	/* The method may keep it again. */
+	bus_release_call(t->bus, &t->kept);
 	r = t->method->then(t->bus, t->call, t->userdata, err, output, &error);
 	if (r < 0)
 		sd_bus_reply_method_errno(t->call, r, &error);
@@ -63,20 +65,20 @@ static struct bus_task *add_task(struct bus *b, sd_bus_message *call,
 				 void *userdata, int *ret, sd_bus_error *error)
 {
 	struct bus_task *t;
-	uid_t uid;
+	struct kept kept;
 
-	*ret = bus_keep_call(b, call, &uid, error);
+	*ret = bus_keep_call(b, call, &kept, error);
 	if (*ret < 0)
 		return NULL;
 	t = calloc(1, sizeof(*t));
 	if (!t) {
-		bus_release_call(b, uid);
+		bus_release_call(b, &kept);
 		*ret = -ENOMEM;
 		return NULL;
 	}
 	*t = (struct bus_task){ .bus = b,
 				.call = sd_bus_message_ref(call),
-				.uid = uid,
+				.kept = kept,
 				.method = method,
 				.userdata = userdata,
 				.next = b->tasks };

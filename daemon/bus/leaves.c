@@ -34,7 +34,7 @@ struct outcome {
 struct bus_change {
 	struct bus *bus;
 	sd_bus_message *call;
-	uid_t uid;
+	struct kept kept;
 	struct outcome *outcomes;
 	size_t n;
 	size_t pending;
@@ -58,7 +58,7 @@ static void change_free(struct bus_change *c)
 		free(o->error);
 	}
 	free(c->outcomes);
-	bus_release_call(c->bus, c->uid);
+	bus_release_call(c->bus, &c->kept);
 	sd_bus_message_unref(c->call);
 	free(c);
 }
@@ -174,14 +174,14 @@ static int start_change(struct bus *b, sd_bus_message *call, const bool *marks,
 			bool use, sd_bus_error *error)
 {
 	struct bus_change *c = calloc(1, sizeof(*c));
-	uid_t uid = 0;
+	struct kept kept;
 	int r;
 
 	if (!c)
 		return -ENOMEM;
 	c->outcomes = calloc(b->machine->topology->n_devices + 1,
 			     sizeof(*c->outcomes));
-	r = c->outcomes ? bus_keep_call(b, call, &uid, error) : -ENOMEM;
+	r = c->outcomes ? bus_keep_call(b, call, &kept, error) : -ENOMEM;
 	if (r < 0) {
 		free(c->outcomes);
 		free(c);
@@ -189,7 +189,7 @@ static int start_change(struct bus *b, sd_bus_message *call, const bool *marks,
 	}
 	c->bus = b;
 	c->call = sd_bus_message_ref(call);
-	c->uid = uid;
+	c->kept = kept;
 	c->pending = 1;
 	c->next = b->changes;
 	b->changes = c;

@@ -26,6 +26,7 @@
 struct bus_list {
 	struct bus_pieces pieces;
 	sd_bus_message *call;
+	struct kept kept;
 	bool is_kept;
 };
 
@@ -136,7 +137,7 @@ int bus_open_pieces(struct bus *b)
 static void free_list(struct bus_list *l)
 {
 	if (l->is_kept)
-		bus_release_call(l->pieces.bus, l->pieces.uid);
+		bus_release_call(l->pieces.bus, &l->kept);
 	sd_bus_message_unref(l->pieces.m);
 	sd_bus_message_unref(l->call);
 	free(l);
@@ -177,7 +178,8 @@ int bus_reply_in_pieces(struct bus *b, sd_bus_message *call, const char *type,
 	}
 	if (!bus_pieces_begin(&l->pieces))
 		return 1;
-	r = bus_keep_call(b, call, &l->pieces.uid, error);
+	r = bus_keep_call(b, call, &l->kept, error);
+	l->pieces.uid = l->kept.uid;
 	if (r < 0)
 		bus_pieces_drop(&l->pieces);
 	else

@@ -10,7 +10,8 @@
  *
  * The samples that some calls start are charged to the users of these calls, in equal parts.
  *
- * Calls that are kept (for samples, for polkit, for a child process) are limited in number.
+ * Calls that are kept (for samples, for polkit, for a child process) are limited in number and in
+ * bytes: the bus takes arguments of 32 MiB.
  *
  * A connection that reads no replies fills the bus with them, and then the bus takes no more. So all
  * calls are refused while many replies wait for the bus. While many refusals wait, calls have no
@@ -26,6 +27,7 @@
 
 #include "bus/bus.h"
 #include "bus/quota.h"
+#include "bus/size.h"
 
 /* A user has a quarter of the CPU time, and saves it up for four seconds at most. */
 #define SHARE 4U
@@ -35,6 +37,9 @@
 #define COMMON_SAVED_MAX_USEC 2000000
 
 #define KEPT_MAX 32U
+/* Bytes of calls that are kept. A single call may have more: the bus limits it. */
+#define KEPT_BYTES_MAX (8U << 20)
+#define COMMON_KEPT_BYTES_MAX (64U << 20)
 
 /* Messages that wait for the bus to take them: calls are refused, and are dropped. */
 #define QUEUED_MAX 32U
@@ -58,6 +63,7 @@
  * @saved_usec: CPU time that is left, negative: overdrawn
  * @refilled_usec: monotonic time of the last refill, 0: the entry is free
  * @kept: number of calls that are kept
+ * @kept_bytes: that they have
  * @sampled_until_usec: the user pays for samples until then
  */
 struct account {
@@ -65,6 +71,7 @@ struct account {
 	int64_t saved_usec;
 	uint64_t refilled_usec;
 	unsigned int kept;
+	size_t kept_bytes;
 	uint64_t sampled_until_usec;
 };
 
@@ -489,29 +496,54 @@ void bus_charge_samples(struct bus *b, uint64_t usec)
 			bus_charge(b, q->accounts[i].uid, usec / n);
 }
 
-int bus_keep_call(struct bus *b, sd_bus_message *call, uid_t *ret,
+static bool has_room(const struct account *a, size_t bytes, size_t max)
+{
+	return !a->kept || a->kept_bytes + bytes <= max;
+}
+
+static void add_kept(struct account *a, int n, const struct kept *kept)
+{
+	a->kept += n;
+	a->kept_bytes += n * kept->bytes;
+}
+
+int bus_keep_call(struct bus *b, sd_bus_message *call, struct kept *ret,
 		  sd_bus_error *error)
 {
 	struct account *a = NULL;
-	int r = bus_caller_uid(b, call, ret);
+	int r;
 
+	*ret = (struct kept){};
+	r = bus_caller_uid(b, call, &ret->uid);
 	if (r >= 0)
-		r = account_of(b, *ret, &a);
+		r = account_of(b, ret->uid, &a);
+	if (r <= 0)
+		return r;
+	if (a->kept >= KEPT_MAX)
+		return refuse(error);
+	r = bus_message_bytes(call, COMMON_KEPT_BYTES_MAX, &ret->bytes);
 	if (r < 0)
 		return r;
-	if (a && a->kept >= KEPT_MAX)
-		return refuse(error);
-	if (a)
-		a->kept++;
+	if (!has_room(a, ret->bytes, KEPT_BYTES_MAX) ||
+	    !has_room(&b->quotas->common, ret->bytes, COMMON_KEPT_BYTES_MAX))
+		return bus_error(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+				 "The arguments of calls that wait for their "
+				 "replies are too large together; try again in "
+				 "a second.");
+	add_kept(a, 1, ret);
+	add_kept(&b->quotas->common, 1, ret);
 	return 0;
 }
 
-void bus_release_call(struct bus *b, uid_t uid)
+void bus_release_call(struct bus *b, struct kept *kept)
 {
-	struct account *a = b->quotas ? find_account(b, uid) : NULL;
+	struct account *a = b->quotas ? find_account(b, kept->uid) : NULL;
 
-	if (a)
-		a->kept--;
+	if (!a)
+		return;
+	add_kept(a, -1, kept);
+	add_kept(&b->quotas->common, -1, kept);
+	*kept = (struct kept){};
 }
 
 void bus_quotas_done(struct bus *b)

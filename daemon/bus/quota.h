@@ -23,16 +23,24 @@ int bus_metered(struct bus *b, sd_bus_message *call,
  */
 int bus_limit_replies(struct bus *b);
 
+/** struct kept - the user of a call that is kept, and its bytes; user 0 is not counted */
+struct kept {
+	uid_t uid;
+	size_t bytes;
+};
+
 /**
  * bus_keep_call() - may @call be kept until its reply can be sent?
- * @ret: the user, for bus_release_call(), which has to follow
+ * @ret: for bus_release_call(), which has to follow
  *
- * A user other than root has a limited number of such calls.
+ * Users other than root have a limited number of such calls, with a limited number of bytes. The
+ * call is read from its begin afterwards.
  * Return: 0, or a bus error.
  */
-int bus_keep_call(struct bus *b, sd_bus_message *call, uid_t *ret,
+int bus_keep_call(struct bus *b, sd_bus_message *call, struct kept *ret,
 		  sd_bus_error *error);
-void bus_release_call(struct bus *b, uid_t uid);
+/** bus_release_call() - a second time for the same @kept it does nothing */
+void bus_release_call(struct bus *b, struct kept *kept);
 
 /** bus_check_account() - may the user @uid cause work now? Return: 0, -EBUSY if its account is overdrawn */
 int bus_check_account(struct bus *b, uid_t uid);

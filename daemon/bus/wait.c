@@ -16,7 +16,7 @@
  */
 struct bus_waiter {
 	sd_bus_message *call;
-	uid_t uid;
+	struct kept kept;
 	bus_method_t method;
 	struct bus_waiter *next;
 };
@@ -25,6 +25,7 @@ int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
 		     sd_bus_error *error)
 {
 	struct bus_waiter *w;
+	struct kept kept;
 	uid_t uid;
 	int r;
 
@@ -37,15 +38,15 @@ int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
 			  machine_now_usec(b->machine) + SAMPLE_LINGER_USEC);
 	if (sampler_is_fresh(b->watcher, machine_now_usec(b->machine)))
 		return method(b, call, error);
-	r = bus_keep_call(b, call, &uid, error);
+	r = bus_keep_call(b, call, &kept, error);
 	if (r < 0)
 		return r;
 	w = calloc(1, sizeof(*w));
 	if (!w) {
-		bus_release_call(b, uid);
+		bus_release_call(b, &kept);
 		return -ENOMEM;
 	}
-	*w = (struct bus_waiter){ sd_bus_message_ref(call), uid, method,
+	*w = (struct bus_waiter){ sd_bus_message_ref(call), kept, method,
 				  b->waiters };
 	b->waiters = w;
 	return 1;
@@ -72,8 +73,8 @@ void bus_samples_taken(struct bus *b)
 		r = w->method(b, w->call, &error);
 		if (r < 0)
 			sd_bus_reply_method_errno(w->call, r, &error);
-		bus_charge(b, w->uid, cpu_usec() - began);
-		bus_release_call(b, w->uid);
+		bus_charge(b, w->kept.uid, cpu_usec() - began);
+		bus_release_call(b, &w->kept);
 		sd_bus_message_unref(w->call);
 		free(w);
 	}

@@ -491,3 +491,21 @@ def test_calls_that_wait_are_limited(bus: Bus, sutrod: Sutrod) -> None:
         sutrod.proxy().get_dbus_method("ListUsage", INTERFACE)()
     sutrod.elapse(2)
     assert sutrod.call("ListUsage") == []
+
+
+def test_bytes_of_calls_that_wait_are_limited(bus: Bus, sutrod: Sutrod) -> None:
+    """Each has 2 MiB, and those of a user have 8 MiB together. They are served as others."""
+    sutrod.start()
+    caller, sent = listener(bus)
+    for _ in range(32):
+        call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "Explain")
+        call.append(2**20 * "x", 2**20 * "y", signature="ss")
+        caller.send_message(call)
+    arrive(sent, 29)
+    sutrod.settle()
+    assert [message.get_error_name() for message in sent] == 29 * [REFUSED]
+    sutrod.elapse(2)
+    arrive(sent, 32)
+    assert {message.get_error_name() for message in sent[29:]} == {"org.sutro1.Error.NoSuchUnit"}
+    assert sutrod.call("ListUsage") == []
+    caller.close()

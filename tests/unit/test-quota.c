@@ -25,6 +25,8 @@
 #define SOCKET_BYTES 4096
 #define IDLE_ROUNDS 10U
 #define LOOKUPS_OF_CALLS_MAX 64U
+#define KEPT_BYTES_MAX (8U << 20)
+#define COMMON_KEPT_BYTES_MAX (64U << 20)
 /* Connections of many users, whose calls together have time enough. */
 #define CROWD 1100U
 #define SENDERS_MAX 256U
@@ -89,6 +91,30 @@ static int on_authorized(sd_bus_message *call, void *userdata,
 	return bus_metered(&t->bus, call, on_known, error);
 }
 
+/* Keep the call once more, as methods do that a child process goes on with. */
+static int on_setting(struct bus *b, sd_bus_message *call, sd_bus_error *error)
+{
+	struct kept kept;
+	int r = bus_keep_call(b, call, &kept, error);
+
+	bus_release_call(b, &kept);
+	return r < 0 ? r : sd_bus_reply_method_return(call, "s", "");
+}
+
+static int on_known_set(sd_bus_message *call, void *userdata,
+			sd_bus_error *error)
+{
+	return bus_with_authority(userdata, call, ACTION_DUMP, NULL, on_setting,
+				  error);
+}
+
+static int on_set(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+	struct test *t = userdata;
+
+	return bus_metered(&t->bus, call, on_known_set, error);
+}
+
 static int get_text(sd_bus *bus, const char *path, const char *interface,
 		    const char *property, sd_bus_message *reply, void *userdata,
 		    sd_bus_error *error)
@@ -118,6 +144,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct test *t = userdata;
 
 	if (sd_bus_message_is_method_call(m, NULL, "CheckAuthorization")) {
+		sd_bus_message_unref(t->question);
 		t->question = sd_bus_message_ref(m);
 		return 1;
 	}
@@ -147,6 +174,8 @@ static void setup(struct test *t)
 		SD_BUS_METHOD("GetMetered", "", "s", on_metered,
 			      SD_BUS_VTABLE_UNPRIVILEGED),
 		SD_BUS_METHOD("GetAuthorized", "", "s", on_authorized,
+			      SD_BUS_VTABLE_UNPRIVILEGED),
+		SD_BUS_METHOD("SetAuthorized", "a(sv)", "s", on_set,
 			      SD_BUS_VTABLE_UNPRIVILEGED),
 		SD_BUS_VTABLE_END,
 	};
@@ -180,6 +209,7 @@ static void teardown(struct test *t)
 {
 	sd_bus_message_unref(t->question);
 	g_ptr_array_free(t->lookups, true);
+	bus_drop_authorizations(&t->bus);
 	bus_quotas_done(&t->bus);
 	sd_bus_close_unref(t->server);
 	sd_bus_close_unref(t->client);
@@ -261,6 +291,26 @@ static void method_of_user(struct test *t, unsigned int uid, const char *member)
 static void call_of_user(struct test *t, unsigned int uid)
 {
 	method_of_user(t, uid, "GetMetered");
+}
+
+/* A call that waits for polkit, with values that have @n times @bytes together. */
+static void set_of_user(struct test *t, unsigned int uid, size_t n,
+			size_t bytes)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	g_autofree char *sender = g_strdup_printf(":1.%u", uid);
+	g_autofree char *text = g_strnfill(bytes, 'x');
+	uint64_t cookie;
+
+	check(sd_bus_message_new_method_call(t->client, &m, NULL, PATH,
+					     INTERFACE, "SetAuthorized") >= 0);
+	check(sd_bus_message_open_container(m, 'a', "(sv)") >= 0);
+	for (size_t i = 0; i < n; i++)
+		check(sd_bus_message_append(m, "(sv)", "", "as", 1, text) >= 0);
+	check(sd_bus_message_close_container(m) >= 0);
+	check(sd_bus_message_set_sender(m, sender) >= 0);
+	check(sd_bus_send(t->client, m, &cookie) >= 0);
+	settle(t);
 }
 
 static void test_replies_are_read(struct test *t)
@@ -432,6 +482,51 @@ static void test_user_of_a_kept_call(struct test *t)
 	check(t->replies == SENDERS_MAX + 1 && !t->refusals);
 }
 
+/* A call may be as large as the bus takes it, but those that wait besides may not. */
+static void test_bytes_of_kept_calls(struct test *t)
+{
+	settle(t);
+	set_of_user(t, USER, 1, 2 * KEPT_BYTES_MAX);
+	check(t->question && !t->replies);
+	set_of_user(t, USER, 1, 1);
+	check(t->replies == 1 && t->refusals == 1);
+	check(startswith(t->last, "The arguments of calls that wait"));
+	set_of_user(t, USER + 1, 3, KEPT_BYTES_MAX / 4);
+	check(t->replies == 1);
+	set_of_user(t, USER + 1, 1, KEPT_BYTES_MAX / 4);
+	check(t->replies == 2 && t->refusals == 2);
+	set_of_user(t, USER + 1, 1, KEPT_BYTES_MAX / 5);
+	check(t->replies == 2);
+	/* Many small values need memory, too. */
+	set_of_user(t, USER + 2, KEPT_BYTES_MAX / 64, 0);
+	set_of_user(t, USER + 2, 1, 0);
+	check(t->replies == 3 && t->refusals == 3);
+	/* The room is free when the call has its reply. */
+	set_of_user(t, USER + 3, 1, KEPT_BYTES_MAX);
+	check(sd_bus_reply_method_return(t->question, "(bba{ss})", true, false,
+					 0) >= 0);
+	settle(t);
+	check(t->replies == 4 && t->refusals == 3);
+	set_of_user(t, USER + 3, 1, KEPT_BYTES_MAX);
+	check(t->replies == 4);
+}
+
+/* Users with accounts of their own have a limit together. */
+static void test_bytes_of_all_users(struct test *t)
+{
+	const size_t bytes = KEPT_BYTES_MAX - 1024;
+	const unsigned int n = COMMON_KEPT_BYTES_MAX / KEPT_BYTES_MAX;
+
+	settle(t);
+	for (unsigned int i = 0; i < n; i++)
+		set_of_user(t, USER + i, 1, bytes);
+	check(!t->replies);
+	set_of_user(t, USER + n, 1, bytes);
+	check(t->replies == 1 && t->refusals == 1);
+	set_of_user(t, 0, 1, bytes);
+	check(t->replies == 2 && t->refusals == 1);
+}
+
 /* They are refused as methods are; a constant one has no cost. */
 static void test_properties_of_users(struct test *t)
 {
@@ -465,6 +560,7 @@ int main(void)
 		  test_common_account, test_debt_outlives_accounts,
 		  test_samples_are_shared, test_crowd_of_connections,
 		  test_root_behind_a_crowd, test_user_of_a_kept_call,
+		  test_bytes_of_kept_calls, test_bytes_of_all_users,
 		  test_properties_of_users);
 	return 0;
 }
