@@ -31,18 +31,28 @@ WITH_LEAVES = 96
 HEADERS = ("UNIT", "DEVICE", "", ">VALUE", ">GRANTED", ">GOT", "STATE")
 LEAF_HEADERS = ("LEAF", ">SHARE", ">WEIGHT")
 NOTHING = "No unit used a device in the last second, and nothing is promised."
+# Of more than three times as many rows, a screen makes lines of those near the selected one only: a
+# row takes 0.5 ms. A window with more lines has more.
+NEAR_ROWS = 64
 
 
-def _table(shown: list[Placed], width: int) -> Table:
-    """The rows as a table, with the leaves if the window is wide enough."""
+def _lines(row: Dict, width: int) -> int:
+    """The number of lines of a row in which no name folds."""
+    return max(len(row["lines"]), len(row["leaves"]) if width >= WITH_LEAVES else 1)
+
+
+def _table(shown: list[Placed], width: int, first: int = 0) -> Table:
+    """The rows as a table, with the leaves if the window is wide enough.
+
+    `first` is the number of the first one.
+    """
     with_leaves = width >= WITH_LEAVES
     table = columns(*HEADERS, *(LEAF_HEADERS if with_leaves else ()))
     for column in table.columns[2:]:
         column.no_wrap = True  # names of units and devices fold, and nothing else
-    for index, placed in enumerate(shown):
+    for index, placed in enumerate(shown, first):
         row = placed.row
-        count = max(len(row["lines"]), len(row["leaves"]) if with_leaves else 1)
-        for line in range(count):
+        for line in range(_lines(row, width)):
             table.add_row(
                 _name(placed) if line == 0 else "",
                 row["name"] if line == 0 else "",
@@ -113,18 +123,23 @@ class Screen:
     def draw(self, view: View, record: Record, processes: list[Dict] | str | None) -> None:
         """Draw as many lines as the window has; the last one is the status line."""
         out, room = self._out, max(self._out.size.height - 1, 1)
+        above = below = 0  # lines that are not made
         if view.help:
             head, body = [], out.render_lines(_help(), pad=False)
         elif view.page == TABLE:
-            head, body = self._rows(view)
+            first, end = _near(view, room)
+            head, body = self._rows(view, first, end)
+            above = sum(_lines(placed.row, out.width) for placed in view.shown[:first])
+            below = sum(_lines(placed.row, out.width) for placed in view.shown[end:])
         else:
             head, body = [], out.render_lines(_details(view, processes), pad=False)
         head = head[: max(room - 1, 0)]
-        self._scroll(view, body, room - len(head))
-        shown = head + body[self._first :][: room - len(head)]
+        room_body, total = room - len(head), above + len(body) + below
+        self._scroll(view.index(), body, above, room_body, total)
+        shown = head + body[max(self._first - above, 0) :][:room_body]
         self._lines = shown
         style = out.get_style(BAD if record.note and not view.typing else FAINT)
-        foot = Segment(_foot(view, record, len(body) - (room - len(head)))[: out.width], style)
+        foot = Segment(_foot(view, record, total - room_body)[: out.width], style)
         rest = [[] for _ in range(room - len(shown))]
         segments = [part for line in shown + rest for part in (*line, Segment.line())]
         self._live.update(Segments([*segments, foot]), refresh=True)
@@ -144,31 +159,41 @@ class Screen:
                     view.sort_by(order)
                 return
 
-    def _rows(self, view: View) -> tuple[list[Line], list[Line]]:
-        """The line of heads, and the lines of all rows."""
+    def _rows(self, view: View, first: int, end: int) -> tuple[list[Line], list[Line]]:
+        """The line of heads, and the lines of the rows from `first` to `end`."""
         out = self._out
         if not view.shown:
             return [], out.render_lines(NOTHING if not view.filter else "Nothing has this text.")
-        table = _table(view.shown, out.width)
+        table = _table(view.shown[first:end], out.width, first)
         for column in table.columns:
             order = str(column.header).lower()
             if order in ORDERS:
                 marked = Style(underline=order == view.order, meta={"order": order})
                 column.header_style = out.get_style(FAINT) + marked
         lines = out.render_lines(table)
-        selected = Style(reverse=True)
+        selected, reverse = view.index(), Style(reverse=True)
         for index, line in enumerate(lines):
-            if _row(line) == view.index():
-                lines[index] = list(Segment.apply_style(line, post_style=selected))
+            if _row(line) == selected:
+                lines[index] = list(Segment.apply_style(line, post_style=reverse))
         heads = 1 if table.show_header else 0
         return lines[:heads], lines[heads:]
 
-    def _scroll(self, view: View, body: list[Line], room: int) -> None:
-        """Keep the selected row in the window."""
-        at = [index for index, line in enumerate(body) if _row(line) == view.index()] or [0]
+    def _scroll(self, row: int, body: list[Line], above: int, room: int, total: int) -> None:
+        """Keep the selected row in the window; `above` lines come before the body."""
+        at = [number for number, line in enumerate(body, above) if _row(line) == row] or [above]
         self._first = min(self._first, at[0])
         self._first = max(self._first, min(at[0], at[-1] - room + 1))
-        self._first = max(min(self._first, len(body) - room), 0)
+        self._first = max(min(self._first, total - room), 0)
+
+
+def _near(view: View, room: int) -> tuple[int, int]:
+    """The first of the rows near the selected one, and the end of them.
+
+    They change with each NEAR_ROWS rows, not with each one: the widths of columns follow from them.
+    """
+    near = max(NEAR_ROWS, room)
+    first = min((view.index() // near - 1) * near, len(view.shown) - 3 * near)
+    return max(first, 0), max(first, 0) + 3 * near
 
 
 def _row(line: Line) -> int | None:
