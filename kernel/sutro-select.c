@@ -354,11 +354,11 @@ static bool sutro_stands_back(const struct sutro_core *core,
 {
 	const struct sutro_tunables *t = &core->tunables;
 	const struct sutro_protect *protect = &core->protect;
-	u32 others = core->in_flight - protect->in_flight;
+	u32 others = core->in_flight - protect->in_flight + protect->ahead;
 
+	/* A flush may wait for queued data (sutro-commit.c), also one of a group that is ahead. */
 	if (core->flush_data)
 		others -= min_t(u32, others, core->commits);
-	others += protect->ahead;
 	if (!protect->gentle || !others || !sutro_protects(protect) ||
 	    (sutro_group_protected(group) && !group->protect->leads))
 		return false;
@@ -387,7 +387,7 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	    ((t->rotational || core->protect.room_ns) &&
 	     sutro_stands_back(core, group)))
 		return true;
-	if (core->in_flight < SUTRO_DEPTH_MIN)
+	if (sutro_at_work(core) < SUTRO_DEPTH_MIN)
 		return false;
 	if (t->rotational)
 		return (sutro_slice_ns(core, group) || group->mixed) &&

@@ -511,6 +511,28 @@ static void sutro_test_others_ahead(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, few->leads);
 }
 
+/* On a rotational device, one that is ahead sends nothing until requests of others are done. */
+static void sutro_test_others_drain(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+
+	sutro_core_dispatch(core, load->many, LARGE_NS);
+	sutro_core_dispatch(core, load->equal, LARGE_NS);
+	core->tunables.rotational = true;
+	protect->reserved = true;
+	protect->clear = false;
+	sutro_others_lead(protect, load->equal->protect, true);
+	KUNIT_EXPECT_TRUE(test, sutro_others_drain(core, load->equal));
+	/* Not while a flush may wait for a request that is queued. */
+	core->flush_data = 1;
+	KUNIT_EXPECT_FALSE(test, sutro_others_drain(core, load->equal));
+	core->flush_data = 0;
+	protect->clear = true;
+	KUNIT_EXPECT_FALSE(test, sutro_others_drain(core, load->equal));
+}
+
 static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_apart),
 	KUNIT_CASE(sutro_test_apart_shares),
@@ -528,6 +550,7 @@ static struct kunit_case sutro_apart_test_cases[] = {
 	KUNIT_CASE(sutro_test_others_short),
 	KUNIT_CASE(sutro_test_others_lead),
 	KUNIT_CASE(sutro_test_others_ahead),
+	KUNIT_CASE(sutro_test_others_drain),
 	{}
 };
 

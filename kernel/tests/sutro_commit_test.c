@@ -130,6 +130,48 @@ static void sutro_test_commit_leaves_room(struct kunit *test)
 	commit_ends(t, &t->b, MS);
 }
 
+/*
+ * A protected group that is ahead has few requests at the device, and others wait for these.  Not
+ * for its flush as long as that waits for their data.
+ */
+static void sutro_test_commit_of_ahead(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+	struct sutro_protect *protect = &t->core.protect;
+
+	t->b.reserve = SUTRO_RESERVE_WHOLE / 4;
+	arrive(t, &t->a, 1);
+	commit(t, &t->b);
+	KUNIT_ASSERT_NOT_NULL(test, t->b.protect);
+	t->now_ns += SLICE_NS;
+	next_verdict(t);
+	/* In a shared window. */
+	protect->shared_ns = t->now_ns + SLICE_NS;
+	protect->gentle = true;
+	sutro_others_lead(protect, t->b.protect, true);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
+	t->core.flush_data = 1;
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
+	commit_ends(t, &t->b, MS);
+}
+
+/* Without slices, requests of several submitters do not wait for two such flushes either. */
+static void sutro_test_commit_without_slices(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+
+	t->core.tunables.slice_ns = 0;
+	arrive(t, &t->a, 1);
+	t->a.mixed = true;
+	commit(t, &t->b);
+	commit(t, &t->b);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_WAIT);
+	t->core.flush_data = 1;
+	KUNIT_EXPECT_PTR_EQ(test, serve(t, MS), &t->a);
+	commit_ends(t, &t->b, MS);
+	commit_ends(t, &t->b, MS);
+}
+
 /* Requests that are served side by side do not wait for a commit. */
 static void sutro_test_commit_elsewhere(struct kunit *test)
 {
@@ -247,6 +289,8 @@ static struct kunit_case sutro_commit_test_cases[] = {
 	KUNIT_CASE(sutro_test_commit_in_advance),
 	KUNIT_CASE(sutro_test_commit_waits),
 	KUNIT_CASE(sutro_test_commit_leaves_room),
+	KUNIT_CASE(sutro_test_commit_of_ahead),
+	KUNIT_CASE(sutro_test_commit_without_slices),
 	KUNIT_CASE(sutro_test_commit_elsewhere),
 	KUNIT_CASE(sutro_test_commit_keeps_slice),
 	KUNIT_CASE(sutro_test_flush_rotational),
