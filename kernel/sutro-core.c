@@ -180,7 +180,11 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	bool wakes = !group->queued && !group->in_flight;
 	struct sutro_entity *woken, *served;
 
-	core->now_ns = now_ns;
+	/* Times of a group are in order, although CPUs take them before they have the lock. */
+	if (wakes)
+		now_ns = max3(now_ns, group->busy_since_ns,
+			      group->empty_since_ns);
+	sutro_core_time(core, now_ns);
 	sutro_core_settle(core);
 	sutro_learn_arrival(core, group, far, now_ns);
 	core->queued++;
@@ -240,7 +244,7 @@ void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
  */
 void sutro_core_interrupt(struct sutro_core *core, u64 now_ns)
 {
-	core->now_ns = now_ns;
+	now_ns = sutro_core_time(core, now_ns);
 	core->starved = NULL;
 	core->gap = false;
 	sutro_stop_idling(core, SUTRO_IDLE_END_OTHER, now_ns);

@@ -128,7 +128,8 @@ enum sutro_idle_end {
  * @leaving:	empty groups, by when they leave
  * @slotless:	the same of those that wait for a request slot
  * @protect:	groups for which others are held back
- * @now_ns:	the time of the last choice, or of the last arrival if that was later
+ * @now_ns:	the time of the last choice, or of the last arrival if that was later; see
+ *		sutro_core_time()
  * @waiting:	groups with requests queued, the one served longest ago first
  * @starved:	a group that was chosen because it had waited too long (sutro-starved.c),
  *		until a request is sent
@@ -255,6 +256,16 @@ void sutro_starved_unqueued(struct sutro_group *group);
 struct sutro_group *sutro_starved_next(struct sutro_core *core, u64 now_ns);
 void sutro_starved_sent(struct sutro_core *core, struct sutro_group *group,
 			u64 estimate_ns);
+
+/*
+ * The time of a choice, which is not before any arrival.  A CPU may have taken it before another
+ * CPU took that of an arrival, and the begin of a flush is dated when a dispatcher learns of it.
+ */
+static inline u64 sutro_core_time(struct sutro_core *core, u64 now_ns)
+{
+	core->now_ns = max(core->now_ns, now_ns);
+	return core->now_ns;
+}
 
 /* Does @group have a commit at the device that may wait for queued requests? */
 static inline bool sutro_commit_waits(const struct sutro_core *core,

@@ -142,12 +142,13 @@ static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
 {
 	const struct sutro_think *think = &own->think;
 	u64 since_ns = sutro_gap_since_ns(own, now_ns);
+	s64 away_ns = max_t(s64, now_ns - since_ns, 0);
 
 	if (sutro_protect_by_target(own))
 		return since_ns + sutro_think_min_us(think) * US;
 	if (sutro_volume_is_busy(own))
 		return now_ns;
-	if (sutro_think_is_quiet(think, div_u64(now_ns - since_ns, US)))
+	if (sutro_think_is_quiet(think, div_u64(away_ns, US)))
 		return since_ns + think->quiet_to_us * US;
 	return now_ns;
 }

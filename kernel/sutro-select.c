@@ -477,7 +477,7 @@ struct sutro_group *sutro_core_select(struct sutro_core *core, u64 now_ns,
 	struct sutro_group *group, *starved, *next = NULL;
 	bool beside;
 
-	core->now_ns = now_ns;
+	now_ns = sutro_core_time(core, now_ns);
 	core->starved = NULL;
 	core->beside = false;
 	core->gap = false;

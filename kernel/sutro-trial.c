@@ -255,6 +255,8 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	bool deep, by_latency;
 	u64 missing_ns;
 
+	/* A flush may be over before its begin is known, and is dated then. */
+	now_ns = max3(now_ns, own->came_ns, own->trial_ns);
 	own->due_ns += sutro_trial_used(protect, own, share, now_ns) * share /
 		       SUTRO_PROTECT_WHOLE;
 	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));

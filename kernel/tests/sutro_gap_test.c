@@ -63,6 +63,30 @@ static void sutro_test_rest_of_gap(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, fits(t, 2 * MS));
 }
 
+/* A gap has begun for a dispatcher, too, that took its time before the last completion. */
+static void sutro_test_begin_of_gap(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+
+	KUNIT_EXPECT_TRUE(test, fits(t, MS));
+	t->now_ns -= MS / 200;
+	KUNIT_EXPECT_TRUE(test, fits(t, MS));
+}
+
+/* A group is not back before it was: others have not left more of its time unused. */
+static void sutro_test_back_in_order(struct kunit *test)
+{
+	struct sutro_test *t = gap_new(test);
+
+	t->now_ns += MS;
+	sutro_core_queue(&t->core, &t->a, true, t->now_ns + MS / 200);
+	sutro_core_dispatch(&t->core, &t->a, 0);
+	sutro_core_complete(&t->core, &t->a, 1, 0, 0, t->now_ns);
+	KUNIT_EXPECT_EQ(test, t->a.protect->spare_ns, 0);
+	sutro_core_queue(&t->core, &t->a, true, t->now_ns);
+	KUNIT_EXPECT_EQ(test, t->a.protect->spare_ns, 0);
+}
+
 /* Without a gap, and where gaps are judged before a request is chosen, all requests fit. */
 static void sutro_test_no_gap(struct kunit *test)
 {
@@ -237,6 +261,8 @@ static void sutro_test_unfit(struct kunit *test)
 
 static struct kunit_case sutro_gap_test_cases[] = {
 	KUNIT_CASE(sutro_test_rest_of_gap),
+	KUNIT_CASE(sutro_test_begin_of_gap),
+	KUNIT_CASE(sutro_test_back_in_order),
 	KUNIT_CASE(sutro_test_no_gap),
 	KUNIT_CASE(sutro_test_late_in_gaps),
 	KUNIT_CASE(sutro_test_early_in_gaps),

@@ -436,6 +436,25 @@ static void sutro_test_beside_prompt(struct kunit *test)
 	KUNIT_EXPECT_GT(test, load->few->entity.vtime, vtime);
 }
 
+/* A request that arrives when the last one of its group completes ends no pause. */
+static void sutro_test_no_pause(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+	int i;
+
+	t->core.tunables.protect = 97;
+	sutro_group_set_weight(&t->a, 300);
+	arrive_far(t, &t->e, 1);
+	for (i = 0; i < 8; i++) {
+		/* The time was taken before that of the completion. */
+		sutro_core_queue(&t->core, &t->a, true, t->now_ns - MS / 200);
+		sutro_core_dispatch(&t->core, &t->a, MS);
+		finish(t, &t->a, MS, MS);
+	}
+	KUNIT_EXPECT_TRUE(test, sutro_group_seeky(&t->a));
+	KUNIT_EXPECT_NULL(test, t->a.protect);
+}
+
 static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_protected),
 	KUNIT_CASE(sutro_test_protected_class),
@@ -459,6 +478,7 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	KUNIT_CASE(sutro_test_slice_with_fairness),
 	KUNIT_CASE(sutro_test_beside_charged),
 	KUNIT_CASE(sutro_test_beside_prompt),
+	KUNIT_CASE(sutro_test_no_pause),
 	{}
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests of busy_ns and backlog_ns, the times in io.sutro.stat with requests.
+ * KUnit tests of busy_ns and backlog_ns, the times in io.sutro.stat with requests, and of the time
+ * of a choice.
  */
 #include <linux/module.h>
 
@@ -79,9 +80,28 @@ static void sutro_test_times_rise(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, too_much, 0);
 }
 
+/* No choice is before an arrival or another choice, whenever a CPU took its time. */
+static void sutro_test_times_in_order(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	const u64 now_ns = t->now_ns;
+
+	arrive(t, &t->a, 1);
+	t->now_ns -= MS;
+	arrive(t, &t->e, 1);
+	KUNIT_EXPECT_EQ(test, t->core.now_ns, now_ns);
+	KUNIT_EXPECT_EQ(test, next_verdict(t), SUTRO_SERVE);
+	KUNIT_EXPECT_EQ(test, t->core.now_ns, now_ns);
+	sutro_core_interrupt(&t->core, t->now_ns);
+	KUNIT_EXPECT_EQ(test, t->core.now_ns, now_ns);
+	sutro_core_interrupt(&t->core, now_ns + MS);
+	KUNIT_EXPECT_EQ(test, t->core.now_ns, now_ns + MS);
+}
+
 static struct kunit_case sutro_times_test_cases[] = {
 	KUNIT_CASE(sutro_test_busy),
 	KUNIT_CASE(sutro_test_times_rise),
+	KUNIT_CASE(sutro_test_times_in_order),
 	{}
 };
 

@@ -159,6 +159,84 @@ static void sutro_test_trial_without_others(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(&t->a));
 }
 
+/*
+ * The begin of a flush is dated when a dispatcher learns of it, which may be after its end.  a has
+ * one of 0.1 ms each 20 ms beside 32 reads, so it receives what it can use.
+ */
+static void sutro_test_trial_of_flushes(struct kunit *test)
+{
+	int rotational, i;
+
+	for (rotational = 0; rotational < 2; rotational++) {
+		struct sutro_test *t = sutro_test_new(test, rotational);
+		u64 read_ns = rotational ? 8 * MS : MS / 10;
+
+		t->core.tunables.protect = 97;
+		sutro_group_set_weight(&t->a, 300);
+		t->a.think_ns = 20 * MS;
+		t->a.empty_since_ns = t->now_ns - 20 * MS;
+		arrive_far(t, &t->e, 32);
+		for (i = 0; i < 32; i++)
+			sutro_core_dispatch(&t->core, &t->e, read_ns);
+		for (i = 0; i < 40; i++) {
+			arrive(t, &t->a, 1);
+			sutro_core_dispatch(&t->core, &t->a, 0);
+			sutro_core_complete(&t->core, &t->a, 1, 0, MS / 10,
+					    t->now_ns - MS / 200);
+			KUNIT_ASSERT_NOT_NULL(test, t->a.protect);
+			KUNIT_EXPECT_FALSE(test, t->a.protect->needed);
+			t->now_ns += 20 * MS;
+			forget(t);
+			sutro_core_complete(&t->core, &t->e, 2, 2 * read_ns,
+					    2 * 8 * MS, t->now_ns);
+			arrive_far(t, &t->e, 2);
+			sutro_core_dispatch(&t->core, &t->e, read_ns);
+			sutro_core_dispatch(&t->core, &t->e, read_ns);
+		}
+	}
+}
+
+/* No trial is long enough to end with a request that completed before it began. */
+static void sutro_test_trial_begins_late(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, true);
+
+	t->core.tunables.protect = 97;
+	sutro_group_set_weight(&t->a, 300);
+	t->a.think_ns = 20 * MS;
+	arrive_far(t, &t->e, 1);
+	arrive_far(t, &t->a, 1);
+	sutro_core_dispatch(&t->core, &t->a, MS);
+	sutro_core_dispatch(&t->core, &t->e, 50 * MS);
+	KUNIT_ASSERT_NOT_NULL(test, t->a.protect);
+	sutro_trial_begin(&t->core.protect, t->a.protect, t->now_ns + MS);
+	sutro_core_complete(&t->core, &t->e, 1, 50 * MS, 50 * MS, t->now_ns);
+	sutro_core_complete(&t->core, &t->a, 1, MS, MS, t->now_ns);
+	KUNIT_EXPECT_EQ(test, t->a.protect->nr, 1);
+}
+
+/* Others that came after a dispatcher had taken the time have come: protection goes on. */
+static void sutro_test_trial_then_others(struct kunit *test)
+{
+	struct client clients[2];
+	struct sutro_test *t = left_alone(test, clients);
+	struct sutro_protect *protect = &t->core.protect;
+	enum sutro_verdict verdict;
+	u64 later_ns;
+
+	/* A cycle begins. */
+	t->now_ns = protect->begin_ns + protect->cycle_ns;
+	later_ns = t->now_ns + MS / 200;
+	sutro_core_queue(&t->core, &t->e, false, later_ns);
+	sutro_core_dispatch(&t->core, &t->e, 0);
+	sutro_core_complete(&t->core, &t->e, 1, 0, 0, later_ns);
+	arrive_far(t, &t->a, 1);
+	t->now_ns = later_ns;
+	forget(t);
+	sutro_core_select(&t->core, later_ns - MS / 200, &verdict);
+	KUNIT_EXPECT_TRUE(test, sutro_group_protected(&t->a));
+}
+
 /* A weight that is written while others have no requests holds at once. */
 static void sutro_test_trial_then_weight(struct kunit *test)
 {
@@ -189,6 +267,9 @@ static struct kunit_case sutro_trial_cases[] = {
 	KUNIT_CASE(sutro_test_trial_of_long_requests),
 	KUNIT_CASE(sutro_test_trial_beside_pauses),
 	KUNIT_CASE(sutro_test_trial_without_others),
+	KUNIT_CASE(sutro_test_trial_of_flushes),
+	KUNIT_CASE(sutro_test_trial_begins_late),
+	KUNIT_CASE(sutro_test_trial_then_others),
 	KUNIT_CASE(sutro_test_trial_then_weight),
 	KUNIT_CASE(sutro_test_trial_of_guesses),
 	{},

@@ -14,6 +14,7 @@
 #define min(x, y) sim_pick_once(x, y, __COUNTER__, <)
 #define max(x, y) sim_pick_once(x, y, __COUNTER__, >)
 #define min3(x, y, z) min(min(x, y), z)
+#define max3(x, y, z) max(max(x, y), z)
 #define min_t(type, x, y) min((type)(x), (type)(y))
 #define max_t(type, x, y) max((type)(x), (type)(y))
 #define clamp(x, low, high) min(max(x, low), high)
