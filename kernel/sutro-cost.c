@@ -490,15 +490,23 @@ static u64 sutro_window_complete(struct sutro_device *device,
  *		there is no memory for them
  * @sample:	the request
  *
+ * Two CPUs may report completions in another order than that of their times: each takes the time
+ * before it has the lock of the device.  So the time of @sample is set to that with which a window
+ * began, or on a rotational device to that of the last completion, if it is earlier.
+ *
  * Return: device time in ns; none for a request that failed before the driver began with
  * it.
  */
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
-			const struct sutro_sample *sample)
+			struct sutro_sample *sample)
 {
+	u64 least_ns = device->rotational ? device->last_completion_ns
+					  : device->window.start_ns;
+
 	device->done[sample->class]++;
 	if (!sample->start_ns)
 		return 0;
+	sample->now_ns = max(sample->now_ns, least_ns);
 	if (device->rotational)
 		return sutro_gap_complete(device, group, sample);
 	return sutro_window_complete(device, sample);

@@ -265,7 +265,7 @@ static inline u32 sutro_units(unsigned int class, u32 bytes)
 
 void sutro_device_init(struct sutro_device *device, bool rotational);
 u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
-			const struct sutro_sample *sample);
+			struct sutro_sample *sample);
 void sutro_cost_flush_begin(struct sutro_device *device);
 void sutro_cost_flush_cancel(struct sutro_device *device);
 u64 sutro_cost_flush(struct sutro_device *device, u64 start_ns, u64 now_ns);

@@ -205,7 +205,7 @@ void sutro_fold(struct sutro_queue *sq)
 /* As sutro_cost_complete(), and report a changed cost. */
 static noinline u64 sutro_note_cost(struct sutro_queue *sq,
 				    struct sutro_blkg *sblkg,
-				    const struct sutro_sample *sample)
+				    struct sutro_sample *sample)
 {
 	struct sutro_costs *own = sutro_blkg_costs(sblkg);
 	struct sutro_costs *costs = own ?: &sq->device.costs;

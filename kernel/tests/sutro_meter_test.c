@@ -94,6 +94,42 @@ static void sutro_test_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 8);
 }
 
+/*
+ * Two CPUs may report completions in another order than that of their times.  One each 10 us, of
+ * which the second that counts has its time before the last one that does not.
+ */
+static void sutro_test_completions_out_of_order(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test);
+	unsigned int nr;
+
+	device->probing = true;
+	device->meter = (struct sutro_meter){
+		.armed = true,
+		.class = A,
+		.skip = 4,
+		.enough = 256,
+		.few = 8,
+		.round = 2,
+		.long_ns = 10 * MS,
+	};
+	for (nr = 0; nr < 4 + 256; nr++) {
+		struct sutro_sample sample = {
+			.class = A,
+			.bytes = 4096,
+			.now_ns = SEC + nr * (MS / 100),
+		};
+
+		if (nr == 5)
+			sample.now_ns = device->meter.start_ns - 200;
+		sample.start_ns = sample.now_ns - MS / 50;
+		sutro_cost_complete(device, NULL, &sample);
+	}
+	KUNIT_EXPECT_EQ(test, device->meter.nr, 256);
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT,
+			MS / 100);
+}
+
 /* 20 reads of 0.1 ms and 12 writes of 0.4 ms, one after the other. */
 static struct sutro_device *pairs_new(struct kunit *test, bool mate_is_known)
 {
@@ -163,6 +199,7 @@ static struct kunit_case sutro_meter_test_cases[] = {
 	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_mean_depth),
 	KUNIT_CASE(sutro_test_batches),
+	KUNIT_CASE(sutro_test_completions_out_of_order),
 	KUNIT_CASE(sutro_test_pairs),
 	KUNIT_CASE(sutro_test_no_rest),
 	KUNIT_CASE(sutro_test_quarter),

@@ -121,23 +121,29 @@ static void write_prior(struct kunit *test, struct sutro_device *device,
 	KUNIT_ASSERT_EQ(test, sutro_prior_write(device, &prior), 0);
 }
 
+/* One of IN_FLIGHT requests completes. */
+static void serve_one(struct sutro_device *device, unsigned int class,
+		      u64 *now_ns)
+{
+	struct sutro_sample sample = {
+		.class = class,
+		.bytes = class_bytes(class),
+		.start_ns = *now_ns - IN_FLIGHT * COST_NS,
+		.now_ns = *now_ns,
+	};
+
+	*now_ns += COST_NS;
+	sutro_cost_complete(device, NULL, &sample);
+}
+
 /* Requests complete at the rate of COST_NS until a window is over, and a few more. */
 static void serve_window(struct sutro_device *device, unsigned int class,
 			 u64 *now_ns)
 {
 	int i;
 
-	for (i = 0; i < 200; i++) {
-		struct sutro_sample sample = {
-			.class = class,
-			.bytes = class_bytes(class),
-			.start_ns = *now_ns - IN_FLIGHT * COST_NS,
-			.now_ns = *now_ns,
-		};
-
-		*now_ns += COST_NS;
-		sutro_cost_complete(device, NULL, &sample);
-	}
+	for (i = 0; i < 200; i++)
+		serve_one(device, class, now_ns);
 }
 
 /* Right priors are charged as soon as a window fits them, also of classes that it does not have. */
@@ -154,6 +160,23 @@ static void sutro_test_prior_right(struct kunit *test)
 	serve_window(device, SMALL, &now_ns);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, SMALL), COST_NS);
 	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, WRITE), 7 * COST_NS);
+}
+
+/* A completion that a CPU reports after a later one, with which a window began, drops none. */
+static void sutro_test_prior_out_of_order(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	u64 now_ns = 1000 * MS;
+
+	write_prior(test, device, SMALL, COST_NS);
+	serve_window(device, SMALL, &now_ns);
+	KUNIT_EXPECT_NE(test, device->costs.prior & BIT(SMALL), 0);
+	while (device->window.nr != 1)
+		serve_one(device, SMALL, &now_ns);
+	now_ns = device->window.start_ns - 200;
+	serve_one(device, SMALL, &now_ns);
+	KUNIT_EXPECT_EQ(test, device->window.nr, 2);
+	KUNIT_EXPECT_NE(test, device->costs.prior & BIT(SMALL), 0);
 }
 
 /* Requests that were sent together complete together: the device has worked on them before. */
@@ -310,6 +333,7 @@ static struct kunit_case sutro_prior_test_cases[] = {
 	KUNIT_CASE(sutro_test_prior_longest),
 	KUNIT_CASE(sutro_test_prior_refused),
 	KUNIT_CASE(sutro_test_prior_right),
+	KUNIT_CASE(sutro_test_prior_out_of_order),
 	KUNIT_CASE(sutro_test_prior_burst),
 	KUNIT_CASE(sutro_test_prior_wrong),
 	KUNIT_CASE(sutro_test_prior_took_less),

@@ -59,7 +59,7 @@ static void leaf_learn(struct leaf *leaf, const struct rq *rq)
 
 /* Device time of a request that the drive has answered. */
 u64 leaf_cost_ns(struct leaf *leaf, const struct rq *rq,
-		 const struct sutro_sample *sample)
+		 struct sutro_sample *sample)
 {
 	struct leaf_group *group = rq->group;
 	u64 cost_ns;

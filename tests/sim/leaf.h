@@ -219,7 +219,7 @@ void leaf_price(struct leaf *leaf, struct rq *rq);
 u64 leaf_estimate_ns(struct leaf *leaf, const struct leaf_group *group,
 		     struct rq *rq);
 u64 leaf_cost_ns(struct leaf *leaf, const struct rq *rq,
-		 const struct sutro_sample *sample);
+		 struct sutro_sample *sample);
 
 /* leaf-slots.c */
 bool leaf_has_slot(struct leaf *leaf, struct leaf_group *group, bool sync);
