@@ -368,6 +368,7 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 
 	spin_lock_irqsave(&sq->done_lock, flags);
 	sblkg->note.nr++;
+	sblkg->note.nr_untimed++;
 	sblkg->note.nr_commits += sutro_rq_commits(rq);
 	sblkg->note.estimate_ns += sutro_rq_estimate_ns(rq);
 	sblkg->note.now_ns = ktime_get_ns();

@@ -77,7 +77,8 @@ struct sutro_requests {
  * @settings:	a bit for each of its settings that has changed
  * @nr_flushes:	flushes that began
  * @nr_commits:	commits (sutro-commit.c) among the requests that left the device
- * @nr_untimed:	flushes that are over, and other requests whose latency does not count
+ * @nr_untimed:	flushes that are over, requests that the driver gave back, and others whose latency
+ *		does not count
  * @nr:		requests that left the device, with these
  * @nr_slow:	how many of them took longer than sutro_protect_slow_ns()
  * @took_us:	sum of the times since their submission, without @nr_untimed

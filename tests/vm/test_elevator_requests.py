@@ -7,7 +7,7 @@ import time
 import pytest
 from rig import scheduler
 from rig.cgroup import Group, Subtree, ended
-from rig.sampler import device_time_ns
+from rig.sampler import device_time_ns, parse_io_stat
 from rig.shell import run, wait_for
 from rig.sutro import groups, knob, state
 from rig.unit import fio
@@ -116,6 +116,20 @@ def test_requests_come_back(tree: Subtree, disk) -> None:
         assert seen[group.cgroup]["in_flight"] == "0"
         assert seen[group.cgroup]["slots"] == "0"
     assert int(state(one)["in_flight"]) <= 1
+
+
+def test_target_of_requests_that_come_back(tree: Subtree, disk) -> None:
+    """A write that the driver gives back is no read in time for a latency target."""
+    one = disk("ssd", "req0", "sutro", give_back=2)
+    group = tree.child("a")
+    # The reads with which fio begins are not late, and too few for a verdict.
+    group.write("io.sutro.latency", f"{one.devno} 10000000")
+    keys = {"number_ios": 2000, "time_based": 0, "size": "64m"}
+    finish([group.run(fio(one.node, "randwrite", "16k", 16, **keys))])
+    stat = group.read("io.sutro.stat")
+    assert parse_io_stat(stat, one.devno)["wios"] > 1000
+    (line,) = (line for line in stat.splitlines() if line.startswith(f"{one.devno} "))
+    assert "latency=unknown" in line.split()
 
 
 @pytest.mark.parametrize("flags", ["--fsync=1", "--sync=dsync", "--rw=randtrim"])
