@@ -364,11 +364,18 @@ async def measure(client: Client, args: argparse.Namespace) -> Answer:
         )
     name, failure = "", None
     if not args.dry_run:
-        others_declared = await _declared(client, path)
-        rates |= {word: rate for word, rate in others_declared.items() if word not in rates}
-        kept = _keep(path, rates)
-        await client.reload()
-        name, failure = str(kept), await _shadowed(client, path, node, kept, rates)
+        try:
+            others_declared = await _declared(client, path)
+            rates |= {word: rate for word, rate in others_declared.items() if word not in rates}
+            kept = _keep(path, rates)
+            name = str(kept)
+            await client.reload()
+            failure = await _shadowed(client, path, node, kept, rates)
+        except SutroError as error:
+            # The rates took long, and can still be declared by hand.
+            failure = error
+            if name:
+                failure.message = f"{name} is written, but not in force: {error.message}"
     measured = [
         {"key": step.key, "measured": rate, "capacity": rates[step.word]} for step, rate in found
     ]

@@ -104,7 +104,7 @@ def measured(out: Output, data: Dict) -> None:
     if data["file"]:
         out.print(Text.assemble("kept for ", (data["path"], NAME), f" in {data['file']}"))
     else:
-        out.print("dry run: nothing is kept", style=FAINT)
+        out.print("nothing is kept", style=FAINT)
 
 
 def explained(out: Output, found: list[Dict]) -> None:

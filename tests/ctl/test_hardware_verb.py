@@ -5,6 +5,7 @@ tests/vm/test_hardware.py runs it on model disks.
 """
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from conftest import HERE, NOWHERE, process, running, sutroctl
 from fakemachine import PATIENCE_S, wait_until
 from hardware import command, files, state
 from sutro import reach
+from sutro.errors import of_file
 from testbed import Testbed
 
 GOLDEN = HERE / "golden"
@@ -174,6 +176,32 @@ def test_picture(world, tmp_path, monkeypatch):
     monkeypatch.setattr(command.picture, "draw", lambda data, file: drawn.append(file))
     run = world.test(*SHORT, "--only", "two-to-one", "--plot", f"{tmp_path}/a.png")
     assert drawn == [f"{tmp_path}/a.png"] and f"the picture is in {tmp_path}/a.png" in run.out
+
+
+@pytest.mark.parametrize("words", [[], ["--report"], ["--json"]])
+def test_picture_that_cannot_be_drawn(world, tmp_path, monkeypatch, words):
+    """The results of many minutes are printed all the same; those of a file are there anyway."""
+
+    def draw(_data, file):
+        raise of_file(f"--plot={file}", OSError(errno.ENOSPC, "No space left on device"))
+
+    monkeypatch.setattr(command.picture, "check_output", lambda name: None)
+    monkeypatch.setattr(command.picture, "draw", draw)
+    file = f"{tmp_path}/a.png"
+    run = world.test(*SHORT, "--only", "two-to-one", "--plot", file, *words)
+    assert run.status == 1 and world.is_restored()
+    assert run.err.endswith(
+        f"sutroctl: --plot={file}: No space left on device\n"
+        "          make room on its file system, or name another file\n"
+    )
+    if words == ["--json"]:
+        data = json.loads(run.out)
+        assert data["results"] and "plot" not in data
+        (tmp_path / "data").write_text(run.out)
+        run = world.test("--from", f"{tmp_path}/data", "--plot", file)
+        assert (run.status, run.out) == (1, "") and "No space left" in run.err
+    else:
+        assert "two-to-one" in run.out and "the picture is" not in run.out
 
 
 # Runs

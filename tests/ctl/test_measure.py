@@ -17,7 +17,7 @@ import pytest
 from conftest import NOWHERE, running, sutroctl
 from fakemachine import PATIENCE_S, wait_until
 from sutro import declared, measure, reach, scratch
-from sutro.errors import SutroError
+from sutro.errors import NotRunning, SutroError
 
 RATES = '{"bw_bytes": 250000000, "iops": 7001.9}'
 WRITES = '{"bw_bytes": 100000000, "iops": 3000}'
@@ -397,6 +397,34 @@ def test_dry_run_keeps_nothing(sutrod, tools, machine):
     assert data.status == 0 and '"file": ""' in data.out and '"measured": 7001' in data.out
     assert not machine.at("/etc/sutro/sutrod.conf.d").exists()
     assert sutroctl("status", "--json").json()["capacities"] == []
+
+
+@pytest.mark.parametrize("fails", ["first", "second", "folder"])
+def test_rates_that_are_not_in_force(sutrod, tools, machine, monkeypatch, fails):
+    """They are printed all the same, and the message has what became of the file."""
+    reload, calls = measure.Client.reload, []
+    folder = machine.at("/etc/sutro/sutrod.conf.d")
+
+    async def reloaded(client):
+        calls.append(client)
+        if fails == {1: "first", 2: "second"}[len(calls)]:
+            raise NotRunning("sutrod is not running", "start it")
+        await reload(client)
+
+    monkeypatch.setattr(measure.Client, "reload", reloaded)
+    if fails == "folder":
+        folder.write_text("")
+    run = sutroctl("measure", "/srv", "--yes", **tools.env)
+    assert run.status == 1 and re.search(r"(?m)^read min +250M +225M$", run.out)
+    file = folder / "50-capacity-srv.conf"
+    assert file.exists() == (fails == "second") == ("kept for /srv in" in run.out)
+    expected = {
+        "first": "sutroctl: sutrod is not running\n          start it\n",
+        "second": f"sutroctl: {file} is written, but not in force: sutrod is not running\n"
+        "          start it\n",
+        "folder": f"sutroctl: {file}: File exists\n          run it as root (sudo)\n",
+    }
+    assert run.err.endswith(expected[fails])
 
 
 @pytest.mark.parametrize(
