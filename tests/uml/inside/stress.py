@@ -312,7 +312,9 @@ class Stress:
     def knob(self) -> None:
         folder = self.queue() / "iosched"
         with contextlib.suppress(OSError):
-            names = sorted(path.name for path in folder.iterdir())
+            # While another process switches the scheduler, the folder may be empty.
+            if not (names := sorted(path.name for path in folder.iterdir())):
+                return
             name = self.random.choice(names)
             words = (folder / name).read_text().replace("[", "").replace("]", "").split()
             if words and not words[0].isdigit():
