@@ -177,9 +177,7 @@ async def _fio(words: list[str], scope: str) -> Dict:
     command += ["--", "fio", "--name=measure", "--direct=1", "--ioengine=libaio", *words]
     command += ["--output-format=json"]
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
+        process = await _started(command)
     except FileNotFoundError as error:
         raise SutroError(f"there is no {error.filename}", "it needs systemd") from None
     try:
@@ -200,6 +198,22 @@ async def _fio(words: list[str], scope: str) -> Dict:
             "run it as root, with fio installed: apt install fio",
         )
     return job
+
+
+async def _started(command: list[str]) -> asyncio.subprocess.Process:
+    """Start a command; one whose start is cancelled is ended, too.
+
+    asyncio sends SIGKILL then, after which the processes of fio's jobs would go on.
+    """
+    pipe = asyncio.subprocess.PIPE
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end(await starting)
+        raise
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -236,6 +236,31 @@ def test_a_signal_removes_the_file(sutrod, tools, machine, number):
     assert not machine.at("/etc/sutro/sutrod.conf.d").exists()
 
 
+def test_a_signal_while_fio_starts(tools, machine, monkeypatch):
+    """fio ends by SIGTERM then, too: after SIGKILL, the processes of its jobs would go on."""
+    script = f"trap 'touch {machine.root}/ended; exit' TERM; touch {machine.root}/runs; sleep 0.5"
+    tools.script("fio", script)
+    monkeypatch.setenv("PATH", tools.env["PATH"])
+
+    start, measuring = asyncio.create_subprocess_exec, []
+
+    async def started(*words, **more):
+        process = await start(*words, **more)
+        wait_until(machine.at("/runs").exists)
+        measuring[0].cancel()
+        await asyncio.sleep(0)
+        return process
+
+    async def run():
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+        measuring.append(asyncio.create_task(measure._fio(["--filename=/srv/new"], "x.scope")))
+        with pytest.raises(asyncio.CancelledError):
+            await measuring[0]
+
+    asyncio.run(run())
+    assert machine.at("/ended").exists()
+
+
 # The drop-in
 
 
