@@ -303,6 +303,11 @@ class Connection:
                 f"{people} did not answer {member} within {timeout_s:.0f} s",
                 f"try again; if it stays so, see: {_log_of(service)}",
             ) from None
+        except UnicodeEncodeError as error:
+            raise errors.SutroError(
+                f"{error.object!r} is not UTF-8, and the bus carries no other text",
+                "rename it, or name another path to the same device",
+            ) from None
         except (OSError, EOFError, ValueError):
             raise errors.BusUnavailable(BROKE, BROKE_REMEDY) from None
         if reply.message_type is MessageType.ERROR:

@@ -373,6 +373,22 @@ def test_argument_that_is_not_utf8(sutrod, verb):
     assert run.err.endswith("sutroctl: error: the argument '/srv/\\udce9' is not UTF-8\n")
 
 
+@pytest.mark.parametrize("words", ["tree ./x", "explain db ./x", "use ./x", "tree {link}"])
+def test_path_that_is_not_utf8(sutrod, tmp_path, monkeypatch, words):
+    """A relative path, or the target of a link: the error names it, and not the bus."""
+    folder = os.fsencode(tmp_path.resolve()) + b"/disk\xe9"
+    os.mkdir(folder)
+    link = tmp_path / "link"
+    link.symlink_to(os.fsdecode(folder))
+    monkeypatch.chdir(os.fsdecode(folder))
+    complaint = fails(*words.format(link=link).split())
+    path = f"{tmp_path.resolve()}/disk\\udce9" + "/x" * ("link" not in words)
+    assert complaint == (
+        f"'{path}' is not UTF-8, and the bus carries no other text\n"
+        "          rename it, or name another path to the same device"
+    )
+
+
 def test_metrics_as_json_in_a_file(tmp_path):
     file = tmp_path / "sutro.prom"
     complaint = fails("metrics", "--json", "-o", str(file), status=2)
