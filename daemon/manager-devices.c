@@ -188,16 +188,12 @@ static int watch_schedulers(struct manager *m)
 	return 0;
 }
 
-/* By the topology before, the daemon may have written lines for another disk of that number, and
- * their records stay. A record of the former disk does no harm: the line is not the written one.
- */
 static void forget_lines(struct manager *m, const struct device *d,
 			 bool is_replaced)
 {
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
-	if (!is_replaced)
-		cgfiles_device_gone(&m->files, d->devno);
+	cgfiles_device_gone(&m->files, d->devno, is_replaced);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		policy_device_gone(c->policy, d->node);
 }

@@ -226,10 +226,10 @@ void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree)
 		cgrecords_prune(&files->records, tree);
 }
 
-void cgfiles_device_gone(struct cgfiles *files, dev_t devno)
+void cgfiles_device_gone(struct cgfiles *files, dev_t devno, bool is_replaced)
 {
 	if (!files->dry_run)
-		cgrecords_device_gone(&files->records, devno);
+		cgrecords_device_gone(&files->records, devno, is_replaced);
 }
 
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)

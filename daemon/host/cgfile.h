@@ -92,8 +92,8 @@ int cgfiles_restore(struct cgfiles *files, struct cgroup *top);
 /** cgfiles_prune() - drop the records of cgroups that were removed while no daemon ran */
 void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree);
 
-/** cgfiles_device_gone() - drop the records of a removed device */
-void cgfiles_device_gone(struct cgfiles *files, dev_t devno);
+/** cgfiles_device_gone() - drop the records of a removed device, see cgrecords_device_gone() */
+void cgfiles_device_gone(struct cgfiles *files, dev_t devno, bool is_replaced);
 
 /** cgfiles_cgroup_gone() - drop the records of @c, which is removed */
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c);

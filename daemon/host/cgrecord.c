@@ -188,16 +188,47 @@ void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree)
 		       record_prune(&records->files[f], is_outside, tree));
 }
 
-static bool is_for(const char *path, dev_t devno, const void *userdata)
+/** struct gone - a removed device, in a walk over the records of a file */
+struct gone {
+	const struct record *records;
+	enum cgfile file;
+	dev_t devno;
+	bool is_replaced;
+};
+
+/* Has the daemon written a line, rather than withdrawn one of others? */
+static bool has_line(const struct gone *g, const char *text)
 {
-	return devno && devno == *(const dev_t *)userdata;
+	struct cgvalue unset = cgvalue_unset(g->file), former, written, before;
+
+	return text &&
+	       parse_record(g->file, text, &former, &written, &before) &&
+	       !cgvalue_equal(&written, &unset);
 }
 
-void cgrecords_device_gone(struct cgrecords *records, dev_t devno)
+/* The daemon may have written lines for the new device already, by the topology before. A record of
+ * the former one with a written line does no harm: the new device does not have that line. Records
+ * of withdrawn lines cannot be distinguished.
+ */
+static bool is_of_gone(const char *path, dev_t devno, const void *userdata)
 {
-	for (enum cgfile f = 0; f < CGFILES; f++)
-		report(&records->files[f],
-		       record_prune(&records->files[f], is_for, &devno));
+	const struct gone *g = userdata;
+
+	if (!devno || devno != g->devno)
+		return false;
+	return !g->is_replaced ||
+	       !has_line(g, record_get(g->records, path, devno));
+}
+
+void cgrecords_device_gone(struct cgrecords *records, dev_t devno,
+			   bool is_replaced)
+{
+	for (enum cgfile f = 0; f < CGFILES; f++) {
+		struct record *r = &records->files[f];
+		const struct gone g = { r, f, devno, is_replaced };
+
+		report(r, record_prune(r, is_of_gone, &g));
+	}
 }
 
 void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c)

@@ -53,8 +53,12 @@ void cgrecord_drop(struct cgrecords *records, const struct cgroup *c,
 /** cgrecords_prune() - drop records of cgroups that are gone from @tree */
 void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree);
 
-/** cgrecords_device_gone() - drop the records of a removed device */
-void cgrecords_device_gone(struct cgrecords *records, dev_t devno);
+/**
+ * cgrecords_device_gone() - drop the records of a removed device
+ * @is_replaced: another one has its number: those of lines that the daemon has written stay
+ */
+void cgrecords_device_gone(struct cgrecords *records, dev_t devno,
+			   bool is_replaced);
 
 /** cgrecords_cgroup_gone() - drop the records of @c, which is removed */
 void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c);

@@ -156,6 +156,21 @@ def test_disk_under_the_name_of_another(
     sutrod.until(lambda: asked(box) == [400])
 
 
+def test_weight_of_a_disk_that_was_exchanged(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """The daemon has withdrawn a line of others. It is not restored for another disk."""
+    a = systemd.start("a.service", 100, [("/dev/sda", 300)])
+    machine.write(f"/sys/fs/cgroup{a}/io.bfq.weight", "default 100\n8:32 50\n")
+    sutrod.start()
+    assert machine.weights(a, "io.bfq.weight") == ["default 100"]
+    machine.unplug("sdc", "8:32")
+    machine.disk("sdc", "8:32", "bfq", diskseq=2)
+    sutrod.elapse(61)
+    assert sutrod.stop() == 0
+    assert machine.weights(a, "io.bfq.weight") == ["default 100"]
+
+
 def test_compressed_device_line_of_systemd(
     machine: Machine, systemd: Systemd, sutrod: Sutrod
 ) -> None:

@@ -284,9 +284,24 @@ static void test_removed_device_is_forgotten(struct test *t)
 	fake_file(&t->roots, A "io.weight", "default 200\n8:16 7\n");
 	set(t, CGFILE_WEIGHT, t->sdb, "300");
 	set(t, CGFILE_MAX, t->sda, "rbps=5");
-	cgfiles_device_gone(&t->files, t->sdb);
+	cgfiles_device_gone(&t->files, t->sdb, false);
 	check(fake_has(&t->roots, "/run/sutro/iocost", ""));
-	cgfiles_device_gone(&t->files, t->sda);
+	cgfiles_device_gone(&t->files, t->sda, false);
+	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
+}
+
+/* Lines that were written for the new device are restored; the weight of the former one is not. */
+static void test_records_of_an_exchanged_device(struct test *t)
+{
+	fake_file(&t->roots, "/sys/fs/cgroup/io.cost.qos", "8:16 enable=1\n");
+	fake_file(&t->roots, A "io.weight", "default 200\n8:16 7\n");
+	set(t, CGFILE_WEIGHT, t->sdb, "default");
+	set(t, CGFILE_MAX, t->sdb, "rbps=5");
+	cgfiles_device_gone(&t->files, t->sdb, true);
+	check(fake_has(&t->roots, "/run/sutro/iocost", ""));
+	check(cgfiles_restore(&t->files, cgroup_tree_root(t->tree)) == 0);
+	check(fake_has(&t->roots, A "io.weight", "default 200\n"));
+	check(fake_has(&t->roots, A "io.max", ""));
 	check(fake_has(&t->roots, "/run/sutro/ceilings", ""));
 }
 
@@ -503,6 +518,7 @@ int main(void)
 		test_lines_of_others_in_io_weight,
 		test_removed_cgroup_is_forgotten,
 		test_removed_device_is_forgotten,
+		test_records_of_an_exchanged_device,
 		test_names_with_tabs_and_backslashes,
 		test_records_of_a_former_daemon,
 		test_line_without_a_record_is_not_written,
