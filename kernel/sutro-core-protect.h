@@ -162,8 +162,8 @@ struct sutro_phase_sum {
  * @limited:	in this cycle, leads were limited (sutro-favoured.c)
  * @sensitive:	a protected group is latency-sensitive
  * @gentle:	protected groups use less than their share of the device: others send less
- * @others_many: but not in shared windows (sutro-others.c)
  *		in shared windows
+ * @others_many: unprotected groups send as much as they can all the same (sutro-others.c)
  * @sporadic:	they have requests for a small part of the time, and some of them may be back at
  *		any time
  * @by_share:	a group is protected for its share, not for time that is reserved for it
