@@ -183,7 +183,17 @@ def test_light_group_beside_a_service_and_a_stream(
     assert parts[2] > 0.75
 
 
-@pytest.mark.parametrize("service", [SYNC, {**OLTP, "iodepth": 4}], ids=["reads", "oltp"])
+@pytest.mark.parametrize(
+    "service",
+    [
+        SYNC,
+        {**OLTP, "iodepth": 4},
+        COMMITS,
+        {**SYNC, "iodepth": 8, "think_us": 500},
+        {**FLOOD, "bytes": 16384, "iodepth": 4, "think_us": 2000},
+    ],
+    ids=["reads", "oltp", "fsync", "eight", "buffered"],
+)
 def test_light_groups_of_many_requests(service: Job) -> None:
     """Beside a service and a deep group on nvme, each of them has a part of its share."""
     light = ({**SYNC, "iodepth": 32, "mixed": 50}, {"bytes": 1 << 18, "iodepth": 8})
