@@ -187,6 +187,18 @@ struct changes {
 	size_t n;
 };
 
+/* Does the weight follow from files that the user of a delegated cgroup writes? */
+static bool is_of_user(const struct cgroup *c, const struct leaf_weight *wanted)
+{
+	const struct policy *p = c->policy;
+
+	if (!c->is_delegated || p->source != POLICY_FILE ||
+	    wanted->reason == REASON_SETPOINT)
+		return false;
+	return wanted->statement ? !wanted->statement->source
+				 : !p->weight_source;
+}
+
 static int add_change(struct changes *l, const struct cgroup *c,
 		      const struct cglines *present, dev_t devno,
 		      uint64_t weight, const struct leaf_weight *wanted)
@@ -209,7 +221,9 @@ static int add_change(struct changes *l, const struct cgroup *c,
 		.reason = reason,
 		/* Setpoints change several times a second. */
 		.is_routine = wanted->reason == REASON_UNSET ||
-			      wanted->reason == REASON_SETPOINT,
+			      wanted->reason == REASON_SETPOINT ||
+			      is_of_user(c, wanted),
+		.is_of_user = is_of_user(c, wanted),
 		.is_setpoint = wanted->reason == REASON_SETPOINT,
 	};
 	return 0;

@@ -251,7 +251,8 @@ bool cgchange_is_untaken(const struct cgchange *ch)
 static int level_of_failure(const struct cgroup *c, enum cgfile file,
 			    const struct cgchange *ch)
 {
-	return find_refusal(c, file, ch->devno) ? LOG_DEBUG : LOG_WARNING;
+	return ch->is_of_user || find_refusal(c, file, ch->devno) ? LOG_DEBUG
+								  : LOG_WARNING;
 }
 
 /* Without a record, a write could not be undone. */

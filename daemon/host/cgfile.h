@@ -18,6 +18,8 @@ int cgfile_read(const struct cgroup *c, enum cgfile file, struct cglines *ret);
  * @value: to be written
  * @reason: for the log, NULL: none
  * @is_routine: the change is logged for debugging only
+ * @is_of_user: the value is that of a user, who may change it at any rate: its failures are logged
+ *	for debugging only, too
  * @is_setpoint: the value follows from measurements, and may change several times in a second
  * @is_attempt: the caller has another way when the kernel takes no line for @devno: that is
  *	neither logged nor a refusal
@@ -30,6 +32,7 @@ struct cgchange {
 	struct cgvalue value;
 	const char *reason;
 	bool is_routine;
+	bool is_of_user;
 	bool is_setpoint;
 	bool is_attempt;
 	bool written;

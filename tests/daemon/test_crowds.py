@@ -445,6 +445,33 @@ def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod
     sutrod.until(lambda: machine.weights(user) == ["default 700"], 61)
 
 
+@pytest.mark.parametrize("fault", ["", "fail", "ignore"])
+def test_messages_about_a_delegated_cgroup(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, fault: str
+) -> None:
+    """Its user may write weights all the time without a message. Settings of root are logged."""
+    service = systemd.start("box.service", 50)
+    box = f"{service}/box"
+    machine.cgroup(box, 300)
+    sutrod.start()
+    log_control = sutrod.bus.connection.get_object(NAME, "/org/freedesktop/LogControl1")
+    log_control.Set(
+        "org.freedesktop.LogControl1", "LogLevel", "info", dbus_interface=dbus.PROPERTIES_IFACE
+    )
+    if fault:
+        machine.write("/faults", f"box/io.sutro.weight {fault} box/io.bfq.weight {fault}\n")
+    before = sutrod.log()
+    for number in range(20):
+        machine.write(f"/sys/fs/cgroup{box}/io.weight", f"default {400 + number}\n")
+        machine.write(f"/sys/fs/cgroup{box}/io.bfq.weight", f"default {500 + number}\n")
+        sutrod.elapse(0.1)
+    assert machine.weights(box) == ["default 300" if fault else "default 419"]
+    assert sutrod.log() == before
+    sutrod.call("SetPolicy", box, [("Weight", "700")], "runtime")
+    sutrod.until(lambda: f'{box}: io.sutro.weight "' in sutrod.log() or bool(fault))
+    assert f"{box}: " in sutrod.log().removeprefix(before)
+
+
 def test_overflow(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """A unit changes while events are lost: new requests find it, but not after each loss."""
     machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=20\n")
