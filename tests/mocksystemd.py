@@ -49,7 +49,7 @@ def _path(name):
 
 @dbus.service.method(MAIN_IFACE, in_signature="", out_signature="")
 def Subscribe(self):
-    pass
+    _fail(self, "Subscribe")
 
 
 @dbus.service.method(MAIN_IFACE, in_signature="", out_signature="a(ssssssouso)")

@@ -459,7 +459,8 @@ static int on_subscribed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(m);
 
-	if (e)
+	/* systemd keeps its subscribers when it executes itself anew. */
+	if (e && !sd_bus_error_has_name(e, SYSTEMD ".AlreadySubscribed"))
 		log_warning("systemd refuses to send signals: %s", e->message);
 	return 0;
 }

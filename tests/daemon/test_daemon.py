@@ -258,6 +258,23 @@ def test_systemd_starts_again(bus: Bus, machine: Machine, systemd: Systemd, sutr
     sutrod.until(lambda: machine.weights(a) == ["default 900"])
 
 
+@pytest.mark.parametrize(
+    ("name", "warnings"),
+    [
+        ("org.freedesktop.systemd1.AlreadySubscribed", 0),
+        ("org.freedesktop.DBus.Error.AccessDenied", 1),
+    ],
+)
+def test_systemd_refuses_to_send_signals(
+    systemd: Systemd, sutrod: Sutrod, name: str, warnings: int
+) -> None:
+    """After daemon-reexec systemd still has its subscribers, and refuses to add them again."""
+    systemd.control.Fail("Subscribe", name, "No.")
+    sutrod.start()
+    sutrod.settle()
+    assert sutrod.log().count("systemd refuses to send signals: No.") == warnings
+
+
 @pytest.mark.parametrize("weight", [0, 10001, 2**63])
 def test_garbage_from_the_bus(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, weight: int
