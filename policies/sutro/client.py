@@ -40,7 +40,9 @@ def _unit(unit: Dict) -> Dict:
 
 def _promise(promise: Dict) -> Dict:
     """A promise of the daemon, with None as the value of infinity."""
-    return promise | ({"value": None} if promise["value"] == INFINITY else {})
+    if promise["value"] == INFINITY:
+        promise["value"] = None
+    return promise
 
 
 class Client(Connection):

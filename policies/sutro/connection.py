@@ -12,6 +12,7 @@ NoAnswer after answer_timeout_s() without an answer.
 import asyncio
 import contextlib
 import os
+import re
 import shlex
 import socket
 import struct
@@ -137,7 +138,7 @@ def _structs(reader: Any, array: Any) -> list[Any]:
     Structures of strings and of numbers of 64 bits, as in ListPromiseStates, are read here; the
     message is in the buffer as a whole by then.
     """
-    tokens = [child.token for child in array.children[0].children]
+    tokens = "".join(child.token for child in array.children[0].children)
     order = "<" if reader.endian == LITTLE_ENDIAN else ">"
     if array.children[0].token != "(" or not set(tokens) <= set("std"):
         return reader.read_array(array)
@@ -146,20 +147,25 @@ def _structs(reader: Any, array: Any) -> list[Any]:
     buffer, at = bytes(reader.buf), reader.offset
     end = at + length
     read_length = struct.Struct(order + "I").unpack_from
-    numbers = {token: struct.Struct(order + form).unpack_from for token, form in ("tQ", "dd")}
+    # Strings one by one, and all numbers up to the next string at once.
+    parts = [
+        None if part == "s" else struct.Struct(order + part.replace("t", "Q"))
+        for part in re.findall("s|[td]+", tokens)
+    ]
     found = []
     while at < end:
         row: list[Any] = []
         at = (at + 7) & ~7
-        for token in tokens:
-            if token == "s":
+        for numbers in parts:
+            if numbers is None:
                 begin = ((at + 3) & ~3) + 4
                 at = begin + read_length(buffer, begin - 4)[0]
                 row.append(buffer[begin:at].decode())
                 at += 1  # the 0 byte
             else:
-                at = ((at + 7) & ~7) + 8
-                row.append(numbers[token](buffer, at - 8)[0])
+                at = (at + 7) & ~7
+                row += numbers.unpack_from(buffer, at)
+                at += numbers.size
         found.append(row)
     reader.offset = at
     return found

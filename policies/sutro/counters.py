@@ -36,8 +36,11 @@ PIECE_BYTES = 1 << 14
 # Counters that are exported.
 KEYS = ("time_ns", "rbytes", "wbytes", "rios", "wios", "wait_ns", "busy_ns")
 TIME = re.compile(r" time_ns=([0-9]+)")
-# All of them, as the elevator writes them in this order.
-COUNTED = re.compile("".join(rf".*?\b{key}=([0-9]+)" for key in KEYS)).match
+# A line as the elevator writes it: the leaf, the counters in this order, and reads by latency.
+LINES = re.compile(
+    r"^(\S+)" + "".join(rf".*? {key}=([0-9]+)" for key in KEYS) + r".*? rlat=([0-9,]+)",
+    re.MULTILINE,
+).findall
 
 # Control characters, bytes that are not UTF-8, and characters that D-Bus does not transport.
 NOT_SHOWN = re.compile(
@@ -46,6 +49,8 @@ NOT_SHOWN = re.compile(
     + "]"
 )
 
+# The counters of KEYS, with times in ns; None for each that the kernel does not count.
+Counts = tuple[int | None, ...]
 # Reads by latency, in COUNTS half octaves, by folder of a cgroup and node of a leaf.
 Latencies = dict[tuple[str, str], list[int]]
 
@@ -53,20 +58,20 @@ Latencies = dict[tuple[str, str], list[int]]
 class Use(NamedTuple):
     """The use of a leaf by a cgroup.
 
-    `values` has the counters of KEYS by name, with times in ns; `reads` are counts up to each bound
-    of BOUNDS_S, then of all; `weight` is None without a line of io.sutro.weight.
+    `reads` are counts up to each bound of BOUNDS_S, then of all; `weight` is None without a line of
+    io.sutro.weight.
     """
 
     cgroup: str
     leaf: str
-    values: dict[str, int]
+    counts: Counts
     reads: list[int] | None
     weight: int | None
 
     @property
     def used(self) -> int:
         """Device time in ns; on leaves with another scheduler, bytes."""
-        return _used(self.values)
+        return _used(self.counts)
 
 
 class File(NamedTuple):
@@ -85,7 +90,7 @@ class File(NamedTuple):
         """As in Use, of all leaves."""
         if self.by_elevator:
             return sum(map(int, TIME.findall(self.text)))
-        return sum(_used(_numbers(line.partition(" ")[2])) for line in self.text.splitlines())
+        return sum(_used(_counts(line)) for line in self.text.splitlines())
 
 
 def shown(cgroup: str) -> str:
@@ -150,41 +155,55 @@ def _text_or_none(path: str) -> str | None:
         os.close(file)
 
 
-def _numbers(text: str) -> dict[str, int]:
-    """The numbers in words like `rbytes=4096`, of those in KEYS."""
-    if counted := COUNTED(text):
-        return dict(zip(KEYS, map(int, counted.groups()), strict=True))
-    found = dict(word.partition("=")[::2] for word in text.split())
-    return {key: int(found[key]) for key in KEYS if key in found and found[key].isdecimal()}
+def _counts(line: str) -> Counts:
+    """The numbers in words like `rbytes=4096` of a line, in the order of KEYS."""
+    found = dict(word.partition("=")[::2] for word in line.split()[1:])
+    words = [found.get(key, "") for key in KEYS]
+    return tuple([int(word) if word.isdecimal() else None for word in words])
 
 
-def _used(values: dict[str, int]) -> int:
+def _used(counts: Counts) -> int:
     """The device time in ns; where the kernel counts none, bytes."""
-    time_ns = values.get("time_ns")
-    return values.get("rbytes", 0) + values.get("wbytes", 0) if time_ns is None else time_ns
+    time_ns, read_bytes, written_bytes = counts[:3]
+    return (read_bytes or 0) + (written_bytes or 0) if time_ns is None else time_ns
 
 
 def _latencies(text: str) -> list[int] | None:
     """The counts of the word `rlat=` in a line; None without that word."""
     _, found, text = text.partition(" rlat=")
-    if not found:
-        return None
-    numbers = text.partition(" ")[0].split(",")
+    return _half_octaves(text.partition(" ")[0]) if found else None
+
+
+def _half_octaves(text: str) -> list[int]:
+    """Numbers between commas, as many as COUNTS."""
+    numbers = text.split(",")
     try:
-        counts = list(map(int, numbers[:COUNTS]))
+        counts = list(map(int, numbers))
     except ValueError:
-        counts = [int(number) for number in numbers if number.isdecimal()][:COUNTS]
-    return counts if len(counts) == COUNTS else counts + [0] * (COUNTS - len(counts))
+        counts = [int(number) for number in numbers if number.isdecimal()]
+    return counts if len(counts) == COUNTS else (counts + [0] * COUNTS)[:COUNTS]
 
 
-def _reads(text: str) -> list[int] | None:
-    """The counts of the word `rlat=` up to each bound of BOUNDS_S; None without that word."""
-    counts = _latencies(text)
-    if counts is None:
-        return None
+def _reads(counts: list[int]) -> list[int]:
+    """Counts of half octaves up to each bound of BOUNDS_S, then of all."""
     sums = list(accumulate(counts))
     # The first bound covers the counts 0 to 2, each further bound two more.
     return [*sums[2 : COUNTS - 1 : 2], sums[-1]]
+
+
+def _lines(text: str) -> Iterator[tuple[str, Counts, list[int] | None]]:
+    """Of each line the number of the leaf, the counters, and the reads, as in Use."""
+    lines = text.splitlines()
+    found = LINES(text)
+    if len(found) == len(lines):
+        for line in found:
+            yield line[0], tuple(map(int, line[1:-1])), _reads(_half_octaves(line[-1]))
+        return
+    # Of io.stat, or of another version of the module.
+    for line in filter(None, lines):
+        half_octaves = _latencies(line)
+        reads = None if half_octaves is None else _reads(half_octaves)
+        yield line.partition(" ")[0], _counts(line), reads
 
 
 def _weights(text: str) -> dict[str, int]:
@@ -294,12 +313,12 @@ def uses(found: Iterable[File]) -> Iterable[Use]:
 
 def _sum(one: Use, other: Use) -> Use:
     """The use of two cgroups of one shown name; the weight is that of the first."""
-    keys = one.values | other.values
-    values = {key: one.values.get(key, 0) + other.values.get(key, 0) for key in keys}
+    pairs = zip(one.counts, other.counts, strict=True)
+    sums = [None if a is None and b is None else (a or 0) + (b or 0) for a, b in pairs]
     reads = one.reads or other.reads
     if one.reads and other.reads:
         reads = [sum(counts) for counts in zip(one.reads, other.reads, strict=True)]
-    return one._replace(values=values, reads=reads)
+    return one._replace(counts=tuple(sums), reads=reads)
 
 
 def _uses(found: Iterable[File]) -> Iterator[Use]:
@@ -309,11 +328,10 @@ def _uses(found: Iterable[File]) -> Iterator[Use]:
         weights, weight = dict[str, int](), None
         if file.by_elevator:
             weights = _weights(_text(f"{file.folder}/io.sutro.weight"))
-        for line in filter(None, file.text.splitlines()):
-            devno, _, rest = line.partition(" ")
+        for devno, counts, reads in _lines(file.text):
             if file.by_elevator:
                 weight = weights.get(devno, weights.get("default"))
-            yield Use(file.cgroup, leaves.node(devno), _numbers(rest), _reads(line), weight)
+            yield Use(file.cgroup, leaves.node(devno), counts, reads, weight)
 
 
 def read() -> Iterable[Use]:

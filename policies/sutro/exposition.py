@@ -59,15 +59,13 @@ class Text:
         self._encode = encode
         self._end = END if encode(_Families([])).endswith(END) else b""
         self._heads: dict[str, bytes] = {}
-        # Texts of labels without the last brace: by their names, then by their values.
-        self._texts: dict[Words, dict[Words, str]] = {}
-        self._before: dict[Words, dict[Words, str]] = {}
+        # Of a family in the last reading: sets of labels, and the text of each.
+        self._texts: dict[str, tuple[Sequence[Words], list[str]]] = {}
         # Of the lines of a family: the texts of their labels, and the format.
         self._formats: dict[str, tuple[Words, bytes]] = {}
 
     def of(self, scrape: Scrape) -> bytes:
         """The text of a reading; labels that it does not have are forgotten."""
-        self._before, self._texts = self._texts, {}
         parts = [*self._cgroups(scrape.state.uses), *self._others(scrape.others())]
         return b"".join([*parts, *self._promises(scrape.state), self._end])
 
@@ -75,26 +73,29 @@ class Text:
         """The text of families by the library, without the end."""
         return self._encode(_Families(families)).removesuffix(END)
 
-    def _labels(self, names: Words, wanted: Sequence[Words]) -> list[str]:
-        """The text of each set of labels, without its last brace; "" without labels."""
+    def _labels(self, family: str, names: Words, wanted: Sequence[Words]) -> list[str]:
+        """The text of each set of labels, without its last brace; "" without labels.
+
+        They are kept until the next call for the family.
+        """
         if not names:
             return [""] * len(wanted)
-        before, texts = self._before.get(names, {}), self._texts.setdefault(names, {})
-        new = []
-        for values in dict.fromkeys(wanted):
-            if known := before.get(values):
-                texts[values] = known
-            elif values not in texts:
-                new.append(values)
+        before = self._texts.get(family, ((), []))
+        if before[0] == wanted:
+            return before[1]
+        texts = dict(zip(*before, strict=True))
+        new = [values for values in dict.fromkeys(wanted) if values not in texts]
         if new:
-            family = GaugeMetricFamily("x", "", labels=names)
+            made = GaugeMetricFamily("x", "", labels=names)
             for values in new:
-                family.add_metric(values, 1)
+                made.add_metric(values, 1)
             # Line breaks in a value are escaped, but not all that splitlines() would split at.
-            lines = self._library([family]).decode().split("\n")
+            lines = self._library([made]).decode().split("\n")
             found = [line[1 : line.rindex("}")] for line in lines if line.startswith("x{")]
             texts.update(zip(new, found, strict=True))
-        return [texts[values] for values in wanted]
+        labels = [texts[values] for values in wanted]
+        self._texts[family] = (wanted, labels)
+        return labels
 
     def _family(self, family: Metric, lines: bytes) -> Iterator[bytes]:
         """The head of a family and its lines; nothing without lines."""
@@ -104,11 +105,6 @@ class Text:
                 self._heads[family.name] = self._library([empty])
             yield self._heads[family.name]
             yield lines
-
-    def _lines(self, name: str, rows: Iterable[tuple[str, float]]) -> bytes:
-        """A line for each row, of the text of labels and a number."""
-        labels, numbers = zip(*rows, strict=True) if rows else ((), ())
-        return self._format(name, labels, LINE) % numbers
 
     def _format(self, name: str, labels: Words, ends: Sequence[str]) -> bytes:
         """A format with a line for each end of each set of labels."""
@@ -126,7 +122,9 @@ class Text:
             wanted = [tuple(sample.labels.values()) for sample in family.samples]
             lines = [
                 f"{sample.name}{labels and labels + '}'} {floatToGoString(sample.value)}\n"
-                for labels, sample in zip(self._labels(names, wanted), family.samples, strict=True)
+                for labels, sample in zip(
+                    self._labels(family.name, names, wanted), family.samples, strict=True
+                )
             ]
             yield from self._family(family, "".join(lines).encode())
 
@@ -134,34 +132,53 @@ class Text:
         """The families of cgroups."""
         units = {name: counters.unit_of(name) for name in {use.cgroup for use in uses}}
         places = [(use.cgroup, units[use.cgroup], use.leaf) for use in uses]
-        found = list(zip(self._labels(CGROUP_LABELS, places), uses, strict=True))
+        labels = tuple(self._labels(CGROUPS, CGROUP_LABELS, places))
         families = cgroup_families()
-        for key, (short, _, factor) in COUNTERS.items():
-            rows = [(one, use.values[key] * factor) for one, use in found if key in use.values]
-            yield from self._family(families[key], self._lines(f"{CGROUPS}{short}_total", rows))
+        columns = zip(*(use.counts for use in uses), strict=True)
+        for key, column in zip(counters.KEYS, columns, strict=bool(uses)):
+            short, _, factor = COUNTERS[key]
+            lines = self._column(f"{CGROUPS}{short}_total", labels, column, factor)
+            yield from self._family(families[key], lines)
         reads = families["reads"]
-        yield from self._family(reads, self._buckets(f"{reads.name}_bucket", found))
+        yield from self._family(reads, self._buckets(f"{reads.name}_bucket", labels, uses))
         weight = families["weight"]
-        rows = [(one, use.weight) for one, use in found if use.weight is not None]
-        yield from self._family(weight, self._lines(weight.name, rows))
+        weights = [use.weight for use in uses]
+        yield from self._family(weight, self._column(weight.name, labels, weights, 1))
 
-    def _buckets(self, name: str, found: list[tuple[str, counters.Use]]) -> bytes:
+    def _column(
+        self, name: str, labels: Words, numbers: Sequence[int | None], factor: float
+    ) -> bytes:
+        """A line for each number that is not None, times the factor."""
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(numbers):
+            pairs = zip(labels, numbers, strict=True)
+            labels = tuple(one for one, number in pairs if number is not None)
+        if factor != 1:
+            known = [number * factor for number in known]
+        return self._format(name, labels, LINE) % tuple(known)
+
+    def _buckets(self, name: str, labels: Words, uses: list[counters.Use]) -> bytes:
         """The lines of histograms, all buckets of a use together."""
         ends = [f',le="{le}"}} %a\n' for le in bounds()]
-        labels = tuple(one for one, use in found if use.reads)
-        numbers = tuple(chain.from_iterable(use.reads for _, use in found if use.reads))
-        return self._format(name, labels, ends) % numbers
+        counted = tuple(one for one, use in zip(labels, uses, strict=True) if use.reads)
+        numbers = tuple(chain.from_iterable(use.reads for use in uses if use.reads))
+        return self._format(name, counted, ends) % numbers
 
     def _promises(self, state: State) -> Iterator[bytes]:
         """The families of promises."""
-        labels = self._labels(PROMISE_LABELS, promise_places(state))
+        labels = self._labels("promises", PROMISE_LABELS, promise_places(state))
         families = promise_families()
-        rows: dict[str, list[tuple[str, float]]] = {name: [] for name in families}
-        for name, found in promise_values(state.promises, labels):
-            rows[name] += found
-        states = list(promise_states(state.promises, labels))
-        words = list(dict.fromkeys(word for _, word in states))
-        ends = dict(zip(words, self._labels(("state",), [(word,) for word in words]), strict=True))
-        rows[PROMISE_STATE] = [(f"{one},{ends[word][1:]}", 1) for one, word in states]
-        for name, family in families.items():
-            yield from self._family(family, self._lines(name, rows[name]))
+        found: dict[str, tuple[list[str], list[float]]] = {name: ([], []) for name in families}
+        for name, where, numbers in promise_values(state.promises, labels):
+            found[name][0].extend(where)
+            found[name][1].extend(numbers)
+        where, words = promise_states(state.promises, labels)
+        known = list(dict.fromkeys(words))
+        texts = self._labels(PROMISE_STATE, ("state",), [(word,) for word in known])
+        ends = dict(zip(known, texts, strict=True))
+        pairs = zip(where, words, strict=True)
+        of_states = [f"{one},{ends[word][1:]}" for one, word in pairs]
+        found[PROMISE_STATE] = (of_states, [1] * len(of_states))
+        for name, (places, numbers) in found.items():
+            lines = self._format(name, tuple(places), LINE) % tuple(numbers)
+            yield from self._family(families[name], lines)

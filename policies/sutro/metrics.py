@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, TypeVar
 
 from prometheus_client.core import (
@@ -242,9 +243,9 @@ def _cgroups(uses: Iterable[counters.Use]) -> Iterator[Metric]:
     families, les = cgroup_families(), bounds()
     for use in uses:
         where = [use.cgroup, counters.unit_of(use.cgroup), use.leaf]
-        for key, (_, _, factor) in COUNTERS.items():
-            if key in use.values:
-                families[key].add_metric(where, use.values[key] * factor)
+        for key, count in zip(counters.KEYS, use.counts, strict=True):
+            if count is not None:
+                families[key].add_metric(where, count * COUNTERS[key][2])
         if use.reads:
             buckets = list(zip(les, use.reads, strict=True))
             families["reads"].add_metric(where, buckets, sum_value=None)
@@ -293,52 +294,56 @@ def promise_places(state: State) -> list[tuple[str, ...]]:
 
 def promise_values(
     promises: Iterable[Dict], places: Iterable[Place]
-) -> Iterator[tuple[str, list[tuple[Place, float]]]]:
-    """Names of families, each with values of promises that have one key and a value there.
+) -> Iterator[tuple[str, list[Place], list[float]]]:
+    """Names of families, with the places and values there of promises that have one key.
 
     `places` has of each promise what stands for its labels. A name may come more than once.
     """
-    by_key: dict[str, list[tuple[Place, Dict]]] = {}
+    by_key: dict[str, tuple[list[Place], list[Dict]]] = {}
     for promise, place in zip(promises, places, strict=True):
-        by_key.setdefault(promise["key"], []).append((place, promise))
-    for key, found in by_key.items():
+        where, found = by_key.setdefault(promise["key"], ([], []))
+        where.append(place)
+        found.append(promise)
+    for key, (where, found) in by_key.items():
         kind = values.KINDS.get(key)
         if kind not in PROMISES:
             continue  # a key of a later daemon
         suffix, _, factor = PROMISES[kind]
-        states = {one["state"]: one for _, one in found}
+        states = {one["state"]: one for one in found}
         broken = {state: int(fails(one)) for state, one in states.items()}
-        yield "sutro_promise_broken", [(place, broken[one["state"]]) for place, one in found]
+        yield "sutro_promise_broken", where, [broken[one["state"]] for one in found]
         # Of a floor in percent the rate may be unknown.
-        stated = [(place, one["value"] * factor) for place, one in found if one["value"]]
-        yield f"sutro_promise_target_{suffix}", stated
+        stated = [one["value"] for one in found]
+        known = [place for place, value in zip(where, stated, strict=True) if value]
+        yield f"sutro_promise_target_{suffix}", known, [value * factor for value in stated if value]
         if key not in values.CEILINGS:
-            got = [(place, one["got"] * factor) for place, one in found]
-            yield f"sutro_promise_received_{suffix}", got
+            got = [one["got"] * factor for one in found]
+            yield f"sutro_promise_received_{suffix}", where, got
         if key in values.FLOORS:
-            granted = [(place, one["granted"]) for place, one in found]
-            yield "sutro_promise_granted_ratio", granted
-            entitled = [(place, (one["value"] or 0) * one["granted"], one) for place, one in found]
-            received = [(place, one["got"] / most) for place, most, one in entitled if most]
-            yield "sutro_promise_received_ratio", received
+            granted = [one["granted"] for one in found]
+            yield "sutro_promise_granted_ratio", where, granted
+            most = [(value or 0) * part for value, part in zip(stated, granted, strict=True)]
+            entitled = [place for place, rate in zip(where, most, strict=True) if rate]
+            received = [one["got"] / rate for one, rate in zip(found, most, strict=True) if rate]
+            yield "sutro_promise_received_ratio", entitled, received
 
 
 def promise_states(
-    promises: Iterable[Dict], places: Iterable[Place]
-) -> Iterator[tuple[Place, str]]:
-    """The state of each promise; `places` as in promise_values()."""
-    for promise, place in zip(promises, places, strict=True):
-        if values.KINDS.get(promise["key"]) in PROMISES:
-            yield place, promise["state"]
+    promises: Sequence[Dict], places: Iterable[Place]
+) -> tuple[list[Place], list[str]]:
+    """The places and the states of promises; `places` as in promise_values()."""
+    known = [values.KINDS.get(promise["key"]) in PROMISES for promise in promises]
+    states = [one["state"] for one in compress(promises, known)]
+    return list(compress(places, known)), states
 
 
 def _promises(state: State) -> Iterator[Metric]:
     """Target, received rate or latency, granted part, and state of each promise."""
     families, places = promise_families(), promise_places(state)
-    for name, found in promise_values(state.promises, places):
-        for where, number in found:
+    for name, found, numbers in promise_values(state.promises, places):
+        for where, number in zip(found, numbers, strict=True):
             families[name].add_metric(where, number)
-    for where, word in promise_states(state.promises, places):
+    for where, word in zip(*promise_states(state.promises, places), strict=True):
         families[PROMISE_STATE].add_metric([*where, word], 1)
     yield from families.values()
 

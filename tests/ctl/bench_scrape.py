@@ -82,7 +82,8 @@ def report(name, seconds, goal_ms):
 @pytest.mark.parametrize("name", CASES)
 def test_scrape(name, machine, sutrod):
     units, ranked_s, goal_ms, goal_of_daemon_ms = CASES[name]
-    machine.write("/sys/fs/cgroup/io.stat", "")
+    for leaf in ("sda", "sdb"):
+        machine.set_scheduler(leaf, "sutro")
     machine.write("/etc/sutro/policy.d/crowd.policy", POLICY)
     folders = [f"/crowd.slice/job{number}.service" for number in range(units)]
     for folder in folders:

@@ -324,9 +324,9 @@ def test_cost_of_a_scrape(machine):
     few, most = cost(100), cost(CGROUPS_MOST)
     many = cost(CGROUPS_MOST + 100)
     costs = ((most - few) / 100 / len(LEAVES), (cost(300, 100) - many) / 100, (many - most) / 100)
-    assert costs[0] <= 40
-    assert costs[1] <= 15
-    assert costs[2] <= 40
+    assert costs[0] <= 28
+    assert costs[1] <= 8
+    assert costs[2] <= 32
 
 
 # Properties.
@@ -337,7 +337,7 @@ USES = st.builds(
     Use,
     cgroup=NAMES.map("/".__add__),
     leaf=NAMES.map("/dev/".__add__),
-    values=st.fixed_dictionaries({key: COUNT for key in COUNTERS}),
+    counts=st.tuples(*[COUNT | st.none()] * len(COUNTERS)),
     reads=st.lists(st.integers(0, 2**32), min_size=20, max_size=20).map(sorted) | st.none(),
     weight=st.integers(1, 10000) | st.none(),
 )
