@@ -131,11 +131,16 @@ func common(before, after []State) []State {
 // left returns a capacity without the floors of units outside of pods: without all that sutrod
 // has promised, less the floors of pods.
 func left(row Capacity, states []State) uint64 {
-	outside := row.Promised
+	ofPods := map[string]uint64{}
 	for _, one := range states {
 		if one.Key == row.Key && one.Device == row.Device && podCgroup.MatchString(one.Cgroup) {
-			outside -= min(outside, one.Value)
+			// Of several floors of a cgroup on a device, sutrod counts the largest one.
+			ofPods[one.Cgroup] = max(ofPods[one.Cgroup], one.Value)
 		}
+	}
+	outside := row.Promised
+	for _, value := range ofPods {
+		outside -= min(outside, value)
 	}
 	return row.Capacity - min(row.Capacity, outside)
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -98,6 +99,21 @@ func TestCgroupsOfPods(t *testing.T) {
 	}
 }
 
+// As in sutrod, the largest floor of a cgroup on a device counts: a policy file and an annotation may both
+// set one.
+func TestSeveralFloorsOfAPod(t *testing.T) {
+	const pod, other = "/kubepods.slice/kubepods-pod1.slice", "/kubepods.slice/kubepods-pod2.slice"
+	row := Capacity{"/scratch", "/dev/dm-0", "ReadBandwidthMin", 400, 100 + 70 + 80}
+	states := []State{
+		{"/system.slice/backup.service", "ReadBandwidthMin", "/dev/dm-0", 100},
+		{pod, "ReadBandwidthMin", "/dev/dm-0", 20}, {pod, "ReadBandwidthMin", "/dev/dm-0", 70},
+		{pod, "ReadBandwidthMin", "/dev/dm-0", 30}, {other, "ReadBandwidthMin", "/dev/dm-0", 80},
+	}
+	if got := left(row, states); got != 300 {
+		t.Errorf("%d is left, and the service has 100 of 400", got)
+	}
+}
+
 func TestNamesOfResources(t *testing.T) {
 	for path, want := range map[string]string{
 		"/dev/vg/scratch": "vg.scratch", "/scratch": "scratch", "/srv/a_b-c": "srv.a_b-c",
@@ -171,8 +187,9 @@ func TestLeft(t *testing.T) {
 			outside += uint64(value)
 			promised += uint64(value)
 		}
-		for _, value := range pods {
-			states = append(states, State{"/kubepods/pod1", "ReadIOPSMin", "/dev/dm-0", uint64(value)})
+		for n, value := range pods {
+			pod := fmt.Sprint("/kubepods/pod", n)
+			states = append(states, State{pod, "ReadIOPSMin", "/dev/dm-0", uint64(value)})
 			promised += uint64(value)
 		}
 		got := left(Capacity{"/", "/dev/dm-0", "ReadIOPSMin", uint64(capacity), promised}, states)
