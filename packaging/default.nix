@@ -42,6 +42,7 @@ stdenv.mkDerivation {
   # Latencies need a C compiler for BPF that finds the headers of libbpf and of the kernel.
   mesonFlags = [
     "--sysconfdir=${placeholder "out"}/etc"
+    "--localstatedir=${placeholder "out"}/var"
     "-Dtests=false"
     "-Dlatency=disabled"
     "-Dzsh_completions=share/zsh/site-functions"

@@ -187,10 +187,14 @@ def test_configuration_is_kept(tmp_path: Path, file: Path) -> None:
 
 
 def test_options_of_nix(tmp_path: Path) -> None:
-    """meson accepts them; the first one names a folder of the store."""
-    words = re.findall(r'^\s+"(-D\S+)"$', NIX.read_text(), re.MULTILINE)
+    """meson accepts them, and installs into the folder of the package, as a build of Nix has to."""
+    (flags,) = re.findall(r"^  mesonFlags = \[\n(.*?)^  \]", NIX.read_text(), re.M | re.S)
+    store = "/nix/store/sutro"
+    words = re.findall(r'"([^"]+)"', flags.replace('${placeholder "out"}', store))
     assert "-Dtests=false" in words
-    passes("meson", "setup", *words, "--prefix=/nix/store/sutro", tmp_path, TOP)
+    passes("meson", "setup", *words, f"--prefix={store}", tmp_path, TOP)
+    found = json.loads(passes("meson", "introspect", "--installed", tmp_path))
+    assert [path for path in found.values() if not path.startswith(f"{store}/")] == []
 
 
 def test_versions() -> None:
