@@ -70,19 +70,27 @@ export class Dialog {
             this.answer(new FormData(this.form).get("password"));
             return;
         }
+        const form = this.form;
         this.busy(true);
         try {
-            const warnings = await run(new FormData(this.form));
-            if (warnings?.length)
+            const warnings = await run(new FormData(form));
+            if (warnings?.length && this.shows(form))
                 this.finish(warnings);
-            else
+            else if (this.shows(form))
                 this.element.close();
             this.onDone();
         } catch (error) {
-            await this.fail(error, run);
+            if (this.shows(form))
+                await this.fail(error, run);
         } finally {
-            this.busy(false);
+            if (this.shows(form))
+                this.busy(false);
         }
+    }
+
+    /** False after a form was cancelled, while its action goes on. @param {HTMLFormElement} form */
+    shows(form) {
+        return this.form === form && this.element.open;
     }
 
     /** The action is done: show its warnings until the dialog is closed. @param {string[]} warnings */
@@ -109,17 +117,26 @@ export class Dialog {
         this.submit.textContent = isQuestion ? this.content.again : this.content.action;
         if (!denied || !this.superuser.offered())
             return;
+        const form = this.form;
         try {
-            await this.superuser.start(question => this.ask(question, error.message));
+            await this.superuser.start(async question => {
+                if (!this.shows(form))
+                    throw new Error("cancelled");
+                return await this.ask(question, error.message);
+            });
         } catch (refused) {
-            if (this.element.open)
+            if (this.shows(form))
                 this.failed.replaceChildren(note("failed", `No administrative access: ${refused.message}`));
             return;
         } finally {
-            this.answer = null;
-            this.password.replaceChildren();
-            this.submit.textContent = this.content.action;
+            if (this.shows(form)) {
+                this.answer = null;
+                this.password.replaceChildren();
+                this.submit.textContent = this.content.action;
+            }
         }
+        if (!this.shows(form))
+            return;
         this.failed.replaceChildren();
         await this.send(run);
     }

@@ -274,7 +274,7 @@ test("a guarantee of a setting for any volume is changed and removed there, and 
 /** The dialog of a new guarantee, with the calls of SetPolicy, and a way to fill and submit it. */
 function opened(more = {}) {
     globalThis.Node = Node;
-    const element = Object.assign(new Node("dialog"), { open: true, showModal() {}, close() { this.open = false; } });
+    const element = Object.assign(new Node("dialog"), { open: true, showModal() { this.open = true; }, close() { this.open = false; } });
     globalThis.document = {
         createElement: tag => new Node(tag), createElementNS: (_space, tag) => new Node(tag),
         getElementById: () => element,
@@ -372,6 +372,54 @@ test("floors beyond the capacity are set, and the dialog shows that", async () =
     assert.match(text, /\/dev\/vg\/db: read floors of 170 MB\/s are promised, more than the capacity of 150 MB\/s/);
     assert.equal(text.match(/are promised/g).length, 1);
     assert.match(text, /Close/);
+});
+
+/** A dialog is sent, cancelled while its action is under way, and another one is opened. */
+async function cancelled(end, superuser) {
+    const { dialog, element } = opened();
+    Object.assign(dialog.superuser, superuser);
+    const runs = [];
+    const answer = {};
+    const ended = new Promise((resolve, reject) => Object.assign(answer, { resolve, reject }));
+    dialog.open({ title: "first", action: "Set", body: [], run: async () => (runs.push("first"), ended) });
+    const sent = dialog.send(dialog.content.run);
+    element.close();
+    dialog.open({ title: "second", action: "Add", body: [], run: async () => void runs.push("second") });
+    end(answer);
+    await sent;
+    return { dialog, element, runs };
+}
+
+test("an action that ends after its dialog leaves the next dialog alone", async () => {
+    const kept = await cancelled(answer => answer.resolve());
+    assert.ok(kept.element.open);
+    const warned = await cancelled(answer => answer.resolve(["beyond the capacity"]));
+    assert.match(warned.dialog.form.text, /second/);
+    assert.doesNotMatch(warned.dialog.form.text, /beyond/);
+    const failed = await cancelled(answer => answer.reject(new Error("refused")));
+    assert.equal(failed.dialog.failed.text, "");
+    // A cancelled action is not repeated with the fields of another one when the rights are there.
+    const denied = failure({ name: "org.freedesktop.DBus.Error.AccessDenied", message: "no" }, "");
+    const rights = { offered: () => !rights.are, start: async () => void (rights.are = true) };
+    const { runs } = await cancelled(answer => answer.reject(denied), rights);
+    assert.deepEqual(runs, ["first"]);
+});
+
+test("a prompt for a cancelled dialog is not shown in the next one", async () => {
+    const { dialog, element } = opened();
+    const prompts = [];
+    const prompt = async ask => {
+        element.close();
+        dialog.open({ title: "second", action: "Add", body: [], run: async () => undefined });
+        prompts.push(await ask({ text: "Password: ", error: "", echo: false }).catch(error => error.message));
+    };
+    Object.assign(dialog.superuser, { offered: () => true, start: prompt });
+    const run = async () => Promise.reject(failure({ name: "org.freedesktop.DBus.Error.AccessDenied", message: "no" }, ""));
+    dialog.open({ title: "first", action: "Set", body: [], run });
+    await Promise.race([dialog.send(run), new Promise(resolve => setTimeout(resolve, 100))]);
+    assert.deepEqual(prompts, ["cancelled"]);
+    assert.equal(dialog.submit.textContent, "");
+    assert.ok(element.open);
 });
 
 test("capacities of a device", () => {
