@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Instances of templates follow the package sutro, although tools of distributions leave them.
+
+The scripts run with tools that only log their calls, below another root. Instances are the policy
+programs of an administrator, such as sutro-window@backup.service.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from tree import TOP
+
+TEMPLATES = [f"sutro-{name}@.service" for name in ("window", "latency-guard")]
+INSTANCES = " ".join(name.replace("@", "@*") for name in TEMPLATES)
+STOP, TRY_RESTART = f"systemctl stop {INSTANCES}", f"systemctl try-restart {INSTANCES}"
+DISABLE = "systemctl --no-reload disable " + " ".join(TEMPLATES)
+SPEC = (TOP / "packaging/sutro.spec").read_text()
+(PREUN,) = re.findall(r"^%preun\n(.*?)^\n", SPEC, re.MULTILINE | re.DOTALL)
+SCRIPTS = {
+    "debian": ((TOP / "debian/sutro.prerm").read_text(), "remove", "upgrade"),
+    "rpm": (re.sub(r"^%\{\?systemd_.*\n", "", PREUN, flags=re.MULTILINE), "0", "1"),
+    "arch": ((TOP / "packaging/sutro.install").read_text() + "\npre_remove\n", "", None),
+}
+
+
+def run(root: Path, script: str, *action: str) -> list[str]:
+    """The calls of systemctl and sutrod by a script."""
+    tools, log = root / "bin", root / "log"
+    tools.mkdir()
+    log.touch()
+    (root / "run/systemd/system").mkdir(parents=True)
+    for name in ("systemctl", "sutrod"):
+        (tools / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{log}\n')
+        (tools / name).chmod(0o755)
+    script = re.sub(r"(?<=\s)/(?=(?:run|var|etc)/)", f"{root}/", script.replace("#DEBHELPER#", ""))
+    env = {**os.environ, "PATH": f"{tools}:/usr/bin:/bin"}
+    subprocess.run(["/bin/sh", "-ec", script, "sh", *action], env=env, check=True)
+    return log.read_text().splitlines()
+
+
+def test_templates() -> None:
+    """All templates of the package are named here."""
+    assert sorted(TEMPLATES) == sorted(path.stem for path in (TOP / "dist").glob("*@.service.in"))
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_instances_are_stopped_before_the_daemon(tmp_path: Path, name: str) -> None:
+    script, removal, _ = SCRIPTS[name]
+    calls = run(tmp_path, script, removal)
+    daemon = ["systemctl stop sutrod.service", "sutrod --restore --release"]
+    disabled = [] if name == "debian" else [DISABLE]
+    assert calls == [STOP, *disabled, *daemon]
+
+
+@pytest.mark.parametrize("name", ["debian", "rpm"])
+def test_an_upgrade_stops_nothing(tmp_path: Path, name: str) -> None:
+    script, _, upgrade = SCRIPTS[name]
+    assert run(tmp_path, script, upgrade) == []
+
+
+@pytest.mark.parametrize(("before", "restart"), [("", []), ("0.0.9", [TRY_RESTART])])
+def test_an_upgrade_restarts_instances(tmp_path: Path, before: str, restart: list[str]) -> None:
+    script = (TOP / "debian/sutro.postinst").read_text()
+    assert run(tmp_path, script, "configure", before) == restart
+
+
+@pytest.mark.parametrize(("action", "stays"), [("remove", True), ("purge", False)])
+def test_purge_disables_instances(tmp_path: Path, action: str, stays: bool) -> None:
+    """As dpkg does with other units; those of other packages stay."""
+    wants = tmp_path / "etc/systemd/system/multi-user.target.wants"
+    wants.mkdir(parents=True)
+    links = [wants / name.replace("@", "@x") for name in (*TEMPLATES, "other@.service")]
+    for link in links:
+        link.symlink_to("/usr/lib/systemd/system/nowhere")
+    run(tmp_path, (TOP / "debian/sutro.postrm").read_text(), action)
+    assert [link.is_symlink() for link in links] == [stays, stays, True]
