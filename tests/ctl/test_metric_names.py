@@ -41,6 +41,19 @@ def test_rules_and_dashboard_name_metrics_that_exist(declared):
         assert used and used <= names
 
 
+def test_machines_of_a_dashboard_are_apart():
+    """Two machines have units and disks of equal names: no sum and no legend mixes them."""
+    panels = [p for p in json.loads(DASHBOARD.read_text())["panels"] if p["type"] == "timeseries"]
+    targets = [target for panel in panels for target in panel["targets"]]
+    for target in targets:
+        assert "{{instance}}" in target["legendFormat"], target
+        kept = re.findall(r"\b(?:sum|max|min|avg|count)\b *(?:by *\((.*?)\))?", target["expr"])
+        assert all("instance" in labels.split(", ") for labels in kept), target
+    guide = (TREE / "Documentation/guides/metrics.rst").read_text()
+    sums = re.findall(r"\bsum by \((.*?)\)", guide)
+    assert len(sums) == 3 and all("instance" in labels.split(", ") for labels in sums)
+
+
 def test_variables_of_the_dashboard_without_the_module(without_module):
     """The kernel counts requests on each leaf, so the list of units is not empty."""
     names = {name for name, _ in metrics()}
