@@ -23,7 +23,9 @@ type fakeDaemon struct {
 	// The time of a call of SetPolicy.
 	delay time.Duration
 	// The calls of SetPolicy.
-	sets       int
+	sets int
+	// Calls for policies have no answer: each ends with its context. Not nil, it gets the start of each.
+	hung       chan struct{}
 	capacities []Capacity
 	states     []State
 	// Each is called after a call of Capacities and of States.
@@ -49,7 +51,26 @@ func (d *fakeDaemon) Device(_ context.Context, path string) (string, error) {
 	return device, nil
 }
 
-func (d *fakeDaemon) SetPolicy(_ context.Context, subject string, assignments []Assignment) error {
+// hang waits for the end of a context if the daemon does not answer.
+func (d *fakeDaemon) hang(ctx context.Context) error {
+	d.mutex.Lock()
+	hung := d.hung
+	d.mutex.Unlock()
+	if hung == nil {
+		return nil
+	}
+	select {
+	case hung <- struct{}{}:
+	default:
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (d *fakeDaemon) SetPolicy(ctx context.Context, subject string, assignments []Assignment) error {
+	if err := d.hang(ctx); err != nil {
+		return err
+	}
 	d.mutex.Lock()
 	delay := d.delay
 	d.mutex.Unlock()
@@ -79,7 +100,10 @@ func (d *fakeDaemon) SetPolicy(_ context.Context, subject string, assignments []
 	return nil
 }
 
-func (d *fakeDaemon) ResetPolicy(_ context.Context, subject string) error {
+func (d *fakeDaemon) ResetPolicy(ctx context.Context, subject string) error {
+	if err := d.hang(ctx); err != nil {
+		return err
+	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	if d.down != nil {

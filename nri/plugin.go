@@ -38,8 +38,10 @@ const (
 	// Without a deadline of the runtime. With one, a call to sutrod has a part of it: the runtime
 	// closes the connection of a plugin that misses it.
 	callTimeout = 10 * time.Second
-	// A policy that is tried again. No event of the runtime is handled meanwhile.
-	retryTimeout = time.Second
+	// Work that no event waits for. No event of the runtime is handled meanwhile, and the runtime waits for
+	// 2 s.
+	stepTimeout = time.Second
+	stepPause   = time.Millisecond
 )
 
 // Plugin handles the events. Its exported methods are those that the stub of NRI looks for.
@@ -422,14 +424,14 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
 
 // reconcile resets the policies of ended pods, and sets those of pods with containers.
 func (p *Plugin) reconcile(pods []*api.PodSandbox, containers []*api.Container) {
-	p.step(callTimeout, p.endMarked)
+	p.step(p.endMarked)
 	known := map[string]*api.PodSandbox{}
 	for _, pod := range pods {
 		known[pod.GetId()] = pod
 	}
 	for _, container := range containers {
 		pod := known[container.GetPodSandboxId()]
-		p.step(callTimeout, func(ctx context.Context) {
+		p.step(func(ctx context.Context) {
 			// It may have stopped meanwhile.
 			if pod != nil && p.running[pod.GetId()][container.GetId()] {
 				_ = p.applyOrKeep(ctx, pendingPolicy{pod: pod, container: container})
@@ -466,25 +468,27 @@ func (p *Plugin) endMarked(ctx context.Context) {
 }
 
 // step does a part of the work between two events.
-func (p *Plugin) step(limit time.Duration, work func(context.Context)) {
+func (p *Plugin) step(work func(context.Context)) {
 	p.mutex.Lock()
-	defer p.mutex.Unlock()
 	// The wait for an event does not count.
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), stepTimeout)
 	work(ctx)
+	cancel()
+	p.mutex.Unlock()
+	// An event that waits is next, and not another step.
+	time.Sleep(stepPause)
 }
 
 // retry resets the policies of ended pods that could not be reset before, and sets those of pods with
 // containers that could not be set before.
 func (p *Plugin) retry() {
-	p.step(callTimeout, p.endMarked)
+	p.step(p.endMarked)
 	p.mutex.Lock()
 	ids := slices.Sorted(maps.Keys(p.pending))
 	p.mutex.Unlock()
 	for _, id := range ids {
 		isDown := false
-		p.step(retryTimeout, func(ctx context.Context) {
+		p.step(func(ctx context.Context) {
 			if one, isPending := p.pending[id]; isPending {
 				err := p.applyOrKeep(ctx, one)
 				isDown = errors.Is(err, ErrNotRunning) || ctx.Err() != nil

@@ -295,6 +295,44 @@ func TestStopWithoutDaemonIsDoneLater(t *testing.T) {
 	b.expectRecords(t, 0)
 }
 
+// The runtime closes the connection of a plugin that handles an event in more than 2 s, and starts pods
+// without it.
+func TestEventsDoNotWaitForAHungDaemon(t *testing.T) {
+	const limit = 2 * time.Second
+	for name, isSynchronized := range map[string]bool{"retry": false, "Synchronize": true} {
+		b := newBench(t)
+		pods, containers := []*api.PodSandbox{}, []*api.Container{}
+		for n := range 3 {
+			pod := newPod(fmt.Sprint(n), map[string]string{"weight": "5"})
+			pod.Linux.CgroupParent = fmt.Sprint("/kubepods/pod", n)
+			pods, containers = append(pods, pod), append(containers, newContainer(pod, "c"))
+			if err := b.runs(pod, containers[n]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.daemon.isDown(ErrNotRunning)
+		_ = b.StopPodSandbox(background, pods[0])
+		b.daemon.isDown(nil)
+		b.daemon.hung = make(chan struct{}, 1)
+		if isSynchronized {
+			if _, err := b.Synchronize(background, pods, containers[1:]); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			go b.retry()
+		}
+		<-b.daemon.hung
+		other := newPod("other", nil)
+		began := time.Now()
+		if err := b.runs(other, newContainer(other, "c")); err != nil {
+			t.Error(err)
+		}
+		if spent := time.Since(began); spent >= limit {
+			t.Errorf("%s: the event took %s", name, spent)
+		}
+	}
+}
+
 // The kubelet removes the first sandbox of a pod long after the second has started.
 func TestSecondSandboxOfAPodKeepsItsPolicy(t *testing.T) {
 	b := newBench(t)
