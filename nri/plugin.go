@@ -19,6 +19,7 @@ package main
 // RemovePodSandbox of pods that are older than its own start; it has the events of their containers.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,8 @@ type Plugin struct {
 	pending map[string]pendingPolicy
 	// The volumes of each sandbox whose container has not been created, and that were logged.
 	waiting map[string]map[string]Place
+	// The failures that were logged, by the subject of a record; "" stands for the folder.
+	failures map[string]string
 }
 
 // A pendingPolicy is the policy of a container that runs, with the failure of the last attempt.
@@ -77,7 +80,7 @@ func (t temporary) Unwrap() error { return t.error }
 func NewPlugin(daemon Daemon, records Records, host Host, allowed Allowed) *Plugin {
 	return &Plugin{daemon: daemon, records: records, host: host, allowed: allowed,
 		running: map[string]map[string]bool{}, pending: map[string]pendingPolicy{},
-		waiting: map[string]map[string]Place{}}
+		waiting: map[string]map[string]Place{}, failures: map[string]string{}}
 }
 
 // subject returns the unit, or the path of the cgroup, of a pod.
@@ -365,17 +368,29 @@ func (p *Plugin) endRunning(ctx context.Context, sandbox string) {
 
 // endAll resets the policies of some records.
 func (p *Plugin) endAll(ctx context.Context, isOver func(*Record) bool) {
-	records, err := p.records.All()
-	if err != nil {
-		log.Printf("records: %v", err)
+	for _, record := range p.allRecords() {
+		if isOver(record) {
+			p.logFailure(record.Subject, p.end(ctx, record), "its policy is reset later")
+		}
 	}
-	for _, record := range records {
-		if !isOver(record) {
-			continue
-		}
-		if err := p.end(ctx, record); err != nil {
-			log.Printf("%s: %v; its policy is reset later", record.Subject, err)
-		}
+}
+
+// allRecords returns those that can be read.
+func (p *Plugin) allRecords() []*Record {
+	records, err := p.records.All()
+	p.logFailure("", err, "these records are left out")
+	return records
+}
+
+// logFailure logs a failure, and one that stays the same once: late resets are tried every 5 s.
+func (p *Plugin) logFailure(subject string, err error, consequence string) {
+	if err == nil {
+		delete(p.failures, subject)
+		return
+	}
+	if text := err.Error(); text != p.failures[subject] {
+		p.failures[subject] = text
+		log.Printf("%s: %v; %s", cmp.Or(subject, "records"), err, consequence)
 	}
 }
 
@@ -405,11 +420,7 @@ func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,
 			p.addContainer(container)
 		}
 	}
-	records, err := p.records.All()
-	if err != nil {
-		log.Printf("records: %v", err)
-	}
-	for _, record := range records {
+	for _, record := range p.allRecords() {
 		if len(p.running[record.Sandbox]) > 0 {
 			continue
 		}
