@@ -17,6 +17,12 @@ const SYSTEMD_PATH = "/org/freedesktop/systemd1";
 const NOT_RUNNING = ["ServiceUnknown", "NameHasNoOwner", "Disconnected", "NoReply"];
 const NOT_PERMITTED = ["AccessDenied", "AuthFailed", "InteractiveAuthorizationRequired"];
 const CLOSED = ["not-found", "disconnected", "terminated"];
+/** Texts of both bridges of Cockpit, in C and in Python. */
+const NO_ANSWER = /^(Method call timed out|Timeout was reached)/;
+/** Cockpit sets no limit itself. sutrod looks up a path in 5 s at most, and reads the rest in less. */
+const ANSWER_MS = 10000;
+/** Limit of calls that change something: sutrod waits for a disk, and polkit for a user. */
+const NO_LIMIT = null;
 
 /** A failure in words: the message describes it, and the hint, if any, names the remedy. */
 export class Failure extends Error {
@@ -40,6 +46,9 @@ export class Failure extends Error {
 export function failure(error, member) {
     const last = (error.name ?? "").split(".").at(-1);
     const text = error.message || error.problem || "no reason is known";
+    // By the text: NoReply is also the name for a daemon that has ended, and Timeout one of its own.
+    if (NO_ANSWER.test(text))
+        return new Failure("sutrod does not answer", "See: systemctl status sutrod", "stopped");
     if (NOT_RUNNING.includes(last) || CLOSED.includes(error.problem))
         return new Failure("sutrod is not running", "Start it: systemctl start sutrod", "stopped");
     if (NOT_PERMITTED.includes(last) || error.problem === "access-denied")
@@ -106,11 +115,13 @@ export class Bus {
      * @param {string} type signature of the arguments
      * @param {any[]} values
      * @param {string} [iface]
+     * @param {number | null} [timeout] in milliseconds
      * @returns {Promise<any[]>}
      */
-    async call(member, type = "", values = [], iface = MANAGER) {
+    async call(member, type = "", values = [], iface = MANAGER, timeout = ANSWER_MS) {
+        const options = timeout === NO_LIMIT ? { type } : { type, timeout };
         try {
-            return plain(await this.connection().call(PATH, iface, member, values, { type }));
+            return plain(await this.connection().call(PATH, iface, member, values, options));
         } catch (error) {
             throw failure(error, member);
         }
@@ -168,7 +179,7 @@ export class Bus {
 
     /** @param {string} name @param {[string, string][]} assignments @param {string} lifetime */
     async setPolicy(name, assignments, lifetime) {
-        await this.call("SetPolicy", "sa(ss)s", [name, assignments, lifetime]);
+        await this.call("SetPolicy", "sa(ss)s", [name, assignments, lifetime], MANAGER, NO_LIMIT);
     }
 
     /**
@@ -205,12 +216,12 @@ export class Bus {
 
     /** @param {string[]} paths */
     async use(paths) {
-        return (await this.call("UseDevices", "as", [paths]))[0];
+        return (await this.call("UseDevices", "as", [paths], MANAGER, NO_LIMIT))[0];
     }
 
     /** @param {string[]} paths */
     async release(paths) {
-        return (await this.call("ReleaseDevices", "as", [paths]))[0];
+        return (await this.call("ReleaseDevices", "as", [paths], MANAGER, NO_LIMIT))[0];
     }
 }
 

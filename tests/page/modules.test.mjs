@@ -146,6 +146,10 @@ test("failures of the bus are sentences", () => {
     assert.match(of("org.freedesktop.DBus.Error.UnknownMethod").message, /has no ListUnits/);
     assert.equal(of("org.sutro1.Error.BadPolicy").message, "why");
     assert.equal(failure({ problem: "disconnected" }, "x").kind, "stopped");
+    const hung = failure({ name: "org.freedesktop.DBus.Error.NoReply", message: "Method call timed out" }, "x");
+    assert.equal(hung.message, "sutrod does not answer");
+    const path = { name: "org.freedesktop.DBus.Error.Timeout", message: "/srv: the path could not be looked up." };
+    assert.equal(failure(path, "SetPolicy").message, path.message);
 });
 
 test("removal of a setting keeps those of other paths with the same lifetime", () => {

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -320,6 +321,19 @@ def test_daemon_that_ends_and_starts_again(page: Page) -> None:
     assert "systemctl start sutrod" in page.text("#alerts")
     page.sutrod.start()
     page.until(lambda: not page.text("#alerts") and page.rows("units"))
+
+
+def test_daemon_that_does_not_answer(page: Page) -> None:
+    """The states on the page are old then, and the page shows that."""
+    page.open()
+    page.sutrod.process.send_signal(signal.SIGSTOP)
+    try:
+        page.until(lambda: "sutrod does not answer" in page.text("#alerts"))
+        assert "no answer" in page.text("#daemon")
+        assert "systemctl status sutrod" in page.text("#alerts")
+    finally:
+        page.sutrod.process.send_signal(signal.SIGCONT)
+    page.until(lambda: not page.text("#alerts") and "running" in page.text("#daemon"))
 
 
 def test_mistake_in_a_policy_is_shown(page: Page) -> None:
