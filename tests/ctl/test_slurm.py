@@ -420,6 +420,25 @@ def test_prolog_without_floors():
         assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
 
 
+@pytest.mark.parametrize("name", ["prolog", "epilog"])
+def test_commands_of_a_slurm_elsewhere(tmp_path, name):
+    """A prolog of the site has them in its PATH; slurmd itself sets none."""
+    script = tmp_path / name
+    script.write_text((POLICIES / "slurm" / name).read_text().replace("/sys/fs/", f"{tmp_path}/"))
+    (tmp_path / "cgroup/system.slice/slurmstepd.scope").mkdir(parents=True)
+    tools = tmp_path / "slurm/bin"
+    tools.mkdir(parents=True)
+    (tools / "scontrol").write_text("#!/bin/sh\necho found\n")
+    (tools / "sutro-slurm").write_text("#!/bin/sh\nscontrol && ls / >/dev/null\n")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_EXTRA": EXTRA}
+    run = subprocess.run(
+        ["/bin/sh", script], env=job | {"PATH": str(tools)}, capture_output=True, text=True
+    )
+    assert (run.stdout, run.returncode) == ("found\n", 0), run.stderr
+
+
 def test_gres():
     run = sutroctl("slurm-gres", "--node", "n1", "read=/scratch:400M", "write=/dev/vg/a:2999K")
     assert run.out.splitlines() == [
