@@ -109,7 +109,11 @@ async function refreshDrawer() {
         return;
     try {
         Object.assign(drawer, await read(drawer, bus), { failure: null });
-        drawer.history ??= await readHistory(drawer, state);
+        // Once, and beside the samples: PCP may read archives for a long time.
+        drawer.reading ??= readHistory(drawer, state).then(history => {
+            drawer.history = history;
+            render();
+        });
     } catch (error) {
         drawer.failure = error;
     }

@@ -299,6 +299,26 @@ def test_history_of_hours(page: Page, archives: Archives) -> None:
     page.until(lambda: "PCP has an archive without cgroup.io.stat" in page.text("#explain"))
 
 
+def test_samples_go_on_while_the_history_is_read(page: Page) -> None:
+    """Archives of weeks, or on a file system that hangs, take a while."""
+    page.open()
+    page.driver.execute_script("""const channel = cockpit.channel;
+        cockpit.channel = options => options.payload === "metrics1"
+            ? { addEventListener: () => null } : channel(options);""")
+    page.click("#units button[data-unit='nginx.service']")
+    page.until(lambda: "Weight in systemd" in page.text("#explain"))
+
+    def lines() -> str:
+        return "".join(one.get_attribute("points") for one in page.all(".units .sparkline .line"))
+
+    # Each sample moves the lines. The last one may have been under way.
+    for _ in range(3):
+        before = lines()
+        page.until(lambda before=before: lines() != before)
+    assert "Reading" in page.text("#explain")
+    assert page.complaints() == []
+
+
 def test_focus_and_text_survive_samples(page: Page) -> None:
     page.open()
     page.one("#filter").send_keys("nginx")
