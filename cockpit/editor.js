@@ -134,7 +134,8 @@ export function guaranteeDialog(promise, state, bus, settings = []) {
                 }
             }
             await bus.setPolicy(subject, [[rest.key, `${quoted(path)} ${text}`]], lasts);
-            return beyond(rest.key, device, await bus.capacities());
+            // The guarantee is set: without the capacities there is no warning.
+            return beyond(rest.key, device, await bus.capacities().catch(() => []));
         },
         other: lifetime ? {
             action: "Remove",

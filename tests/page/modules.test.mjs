@@ -426,6 +426,14 @@ test("a prompt for a cancelled dialog is not shown in the next one", async () =>
     assert.ok(element.open);
 });
 
+test("a guarantee that is set is no failure where the capacities cannot be read", async () => {
+    const { calls, element, submit, count } = opened({ capacities: async () => Promise.reject(new Error("no answer")) });
+    await submit({});
+    assert.deepEqual(calls, [SET]);
+    assert.ok(!element.open);
+    assert.equal(count(), 1);
+});
+
 test("capacities of a device", () => {
     assert.equal(capacityText({ ...CAPACITY, promised: 60e6, left: 90e6 }),
                  "Read floors: 60.0 MB/s of 150 MB/s promised, 90.0 MB/s left");
