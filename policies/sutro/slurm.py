@@ -241,6 +241,30 @@ async def epilog(cgroup: str, records: Path = RECORDS) -> None:
         ended.unlink(missing_ok=True)
 
 
+async def reset(records: Path = RECORDS) -> None:
+    """Reset the floors of all jobs, before the package is removed."""
+    found = sorted(records.glob("*"))
+    if not found:
+        return
+    async with Client() as client:
+        for record in found:
+            await _reset(client, record)
+
+
+async def _reset(client: Client, record: Path) -> None:
+    """Reset the floors of the cgroup of a record, and remove the record."""
+    try:
+        cgroup = record.read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return  # the epilog was first, or the job runs again
+    try:
+        await client.reset_policy(cgroup, RUNTIME)
+        log(f"{cgroup}: its floors are reset now")
+    except BadPolicy as error:
+        log(f"{record} names no cgroup and is removed: {error.message}")
+    record.unlink(missing_ok=True)
+
+
 # The service
 
 
@@ -270,16 +294,7 @@ class Watch(Program):
     async def _reset_ended(self) -> None:
         """Reset the floors of jobs whose epilog could not."""
         for record in sorted(self._records.glob(f"*{ENDED}")):
-            try:
-                cgroup = record.read_text(errors="replace").strip()
-            except FileNotFoundError:
-                continue  # the epilog was first, or the job runs again
-            try:
-                await self.client.reset_policy(cgroup, RUNTIME)
-                log(f"{cgroup}: its floors are reset now")
-            except BadPolicy as error:
-                log(f"{record} names no cgroup and is removed: {error.message}")
-            record.unlink(missing_ok=True)
+            await _reset(self.client, record)
 
     def _judge(self, promises: list[Dict]) -> None:
         """Drain the node for each floor of a job that was infeasible for DRAIN_AFTER_S."""
@@ -421,11 +436,13 @@ def main(argv: list[str] | None = None) -> int:
         if name == "prolog":
             verb.add_argument("extra", metavar="EXTRA", help="the text of --extra of the job")
     verbs.add_parser("watch", help="the service: late resets, and draining")
+    verbs.add_parser("reset", help="reset the floors of all jobs")
     args = parser.parse_args(argv)
     runs = {
         "prolog": lambda: prolog(args.cgroup, args.extra),
         "epilog": lambda: epilog(args.cgroup),
         "watch": lambda: Watch().run(),
+        "reset": reset,
     }
     try:
         with _failures_of_files():

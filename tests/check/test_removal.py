@@ -18,21 +18,28 @@ INSTANCES = " ".join(name.replace("@", "@*") for name in TEMPLATES)
 STOP, TRY_RESTART = f"systemctl stop {INSTANCES}", f"systemctl try-restart {INSTANCES}"
 DISABLE = "systemctl --no-reload disable " + " ".join(TEMPLATES)
 SPEC = (TOP / "packaging/sutro.spec").read_text()
-(PREUN,) = re.findall(r"^%preun\n(.*?)^\n", SPEC, re.MULTILINE | re.DOTALL)
+
+
+def preun(package: str) -> str:
+    """The scriptlet of the spec without macros of systemd."""
+    (body,) = re.findall(rf"^%preun{package}\n(.*?)^\n", SPEC, re.MULTILINE | re.DOTALL)
+    return re.sub(r"^%\{\?systemd_.*\n", "", body, flags=re.MULTILINE)
+
+
 SCRIPTS = {
     "debian": ((TOP / "debian/sutro.prerm").read_text(), "remove", "upgrade"),
-    "rpm": (re.sub(r"^%\{\?systemd_.*\n", "", PREUN, flags=re.MULTILINE), "0", "1"),
+    "rpm": (preun(""), "0", "1"),
     "arch": ((TOP / "packaging/sutro.install").read_text() + "\npre_remove\n", "", None),
 }
 
 
 def run(root: Path, script: str, *action: str) -> list[str]:
-    """The calls of systemctl and sutrod by a script."""
+    """The calls of programs by a script."""
     tools, log = root / "bin", root / "log"
     tools.mkdir()
     log.touch()
     (root / "run/systemd/system").mkdir(parents=True)
-    for name in ("systemctl", "sutrod"):
+    for name in ("systemctl", "sutrod", "sutro-slurm"):
         (tools / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{log}\n')
         (tools / name).chmod(0o755)
     script = re.sub(r"(?<=\s)/(?=(?:run|var|etc)/)", f"{root}/", script.replace("#DEBHELPER#", ""))
@@ -59,6 +66,17 @@ def test_instances_are_stopped_before_the_daemon(tmp_path: Path, name: str) -> N
 def test_an_upgrade_stops_nothing(tmp_path: Path, name: str) -> None:
     script, _, upgrade = SCRIPTS[name]
     assert run(tmp_path, script, upgrade) == []
+
+
+@pytest.mark.parametrize("name", ["debian", "rpm"])
+def test_floors_of_jobs_end_with_their_package(tmp_path: Path, name: str) -> None:
+    """Afterwards no epilog resets them, and no service."""
+    text = (TOP / "debian/sutro-slurm.prerm").read_text() if name == "debian" else preun(" slurm")
+    for folder, action, calls in zip(
+        "ab", SCRIPTS[name][1:], (["sutro-slurm reset"], []), strict=True
+    ):
+        (tmp_path / folder).mkdir()
+        assert run(tmp_path / folder, text, action) == calls
 
 
 @pytest.mark.parametrize(("before", "restart"), [("", []), ("0.0.9", [TRY_RESTART])])

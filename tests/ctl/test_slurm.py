@@ -200,9 +200,25 @@ def test_a_record_is_whole_or_not_there(sutrod, records, monkeypatch):
     assert names(records) == [] == in_force(sutrod)
 
 
+def test_reset_before_the_package_is_removed(sutrod, records):
+    """No epilog will reset the floors of jobs that run, nor the service those of ended ones."""
+    asyncio.run(slurm.reset(records))
+    for cgroup in (JOB, JOB + "7"):
+        asyncio.run(slurm.prolog(cgroup, EXTRA, records))
+    sutrod.stop()
+    asyncio.run(slurm.epilog(JOB, records))
+    with pytest.raises(NotRunning):
+        asyncio.run(slurm.reset(records))
+    assert sorted(names(records)) == ["n1:7.ended", "n1:77"]
+    sutrod.start()
+    asyncio.run(slurm.reset(records))
+    assert names(records) == [] == in_force(sutrod) + in_force(sutrod, JOB + "7")
+
+
 @pytest.mark.parametrize(
     ("words", "status", "expected"),
     [
+        (["reset"], 0, ""),
         (["prolog", "/a", EXTRA], 2, "'/a' is no cgroup of a Slurm job"),
         (["prolog", JOB, "color=red"], 0, ""),
         (["epilog", JOB], 0, ""),
