@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,5 +48,34 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	_ = b.StopPodSandbox(background, pods[0])
 	if got := lines(); len(got) != 1 {
 		t.Errorf("got %q, want a line for the policy", got)
+	}
+}
+
+// Nothing resets the policies of pods that run after the package is removed.
+func TestReset(t *testing.T) {
+	b := newBench(t)
+	for _, name := range []string{"kept", "ended"} {
+		pod := newPod(name, map[string]string{"weight": "5"})
+		pod.Linux.CgroupParent = "/kubepods/pod" + name
+		if err := b.runs(pod, newContainer(pod, "c")); err != nil {
+			t.Fatal(err)
+		}
+		if name == "ended" {
+			b.daemon.isDown(ErrNotRunning)
+			_ = b.StopPodSandbox(background, pod)
+		}
+	}
+	if err := b.Reset(background); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("without sutrod: %v", err)
+	}
+	b.expectRecords(t, 2)
+	b.daemon.isDown(nil)
+	if err := b.Reset(background); err != nil {
+		t.Error(err)
+	}
+	b.expect(t, map[string]string{})
+	b.expectRecords(t, 0)
+	if err := b.Reset(background); err != nil {
+		t.Error(err)
 	}
 }

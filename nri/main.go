@@ -5,6 +5,7 @@
 //	sutro-nri plugin     policies of pods, from their annotations
 //	sutro-nri publish    capacities of the node, at the API server
 //	sutro-nri capacity   the same as a JSON patch
+//	sutro-nri reset      no policies of pods, before the package is removed
 package main
 
 import (
@@ -31,6 +32,7 @@ const (
                         [--allow-rt] [--allow-targets]
        sutro-nri publish --node NAME [--account FOLDER] [--name NAME=PATH]...
        sutro-nri capacity [--name NAME=PATH]...
+       sutro-nri reset [--records FOLDER]
        sutro-nri --version
 See sutro-nri(8).
 `
@@ -122,6 +124,10 @@ func run(ctx context.Context, verb string, words []string) error {
 		return err
 	case "capacity":
 		return printCapacity(ctx, names)
+	case "reset":
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		return NewPlugin(Bus{}, Records(*records), Host{}, Allowed{}).Reset(ctx)
 	case "--help", "-h":
 		fmt.Print(usage)
 		return nil
@@ -129,7 +135,7 @@ func run(ctx context.Context, verb string, words []string) error {
 		fmt.Printf("sutro-nri %s\n", Version)
 		return nil
 	}
-	return fmt.Errorf("unknown verb %q; there are plugin, publish and capacity", verb)
+	return fmt.Errorf("unknown verb %q; there are plugin, publish, capacity and reset", verb)
 }
 
 func printCapacity(ctx context.Context, names Names) error {

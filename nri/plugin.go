@@ -407,6 +407,20 @@ func (p *Plugin) end(ctx context.Context, record *Record) error {
 	return p.records.Remove(record.Subject)
 }
 
+// Reset resets the policies of all records, also those of pods that run.
+func (p *Plugin) Reset(ctx context.Context) error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	records, err := p.records.All()
+	failures := []error{err}
+	for _, record := range records {
+		if err := p.end(ctx, record); err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", record.Subject, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
 // Synchronize takes the state of the runtime, and marks the records of pods that are gone. The rest is
 // done after it has returned, since the runtime waits no longer than for an event.
 func (p *Plugin) Synchronize(_ context.Context, pods []*api.PodSandbox,

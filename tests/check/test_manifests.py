@@ -107,7 +107,7 @@ def test_admission_covers_all_floors() -> None:
 
 def test_arguments_are_known() -> None:
     verbs = re.findall(r'^\tcase "(\w+)":', MAIN, re.M)
-    assert len(verbs) == 3 and "name" in OPTIONS
+    assert len(verbs) == 4 and "name" in OPTIONS
     words = [one["args"] for one in pod()["containers"]]
     assert [args[0] for args in words] == ["plugin", "publish"]
     for verb, *rest in words:

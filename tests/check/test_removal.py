@@ -39,7 +39,7 @@ def run(root: Path, script: str, *action: str) -> list[str]:
     tools.mkdir()
     log.touch()
     (root / "run/systemd/system").mkdir(parents=True)
-    for name in ("systemctl", "sutrod", "sutro-slurm"):
+    for name in ("systemctl", "sutrod", "sutro-slurm", "sutro-nri"):
         (tools / name).write_text(f'#!/bin/sh\necho "{name} $*" >>{log}\n')
         (tools / name).chmod(0o755)
     script = re.sub(r"(?<=\s)/(?=(?:run|var|etc)/)", f"{root}/", script.replace("#DEBHELPER#", ""))
@@ -68,15 +68,18 @@ def test_an_upgrade_stops_nothing(tmp_path: Path, name: str) -> None:
     assert run(tmp_path, script, upgrade) == []
 
 
-@pytest.mark.parametrize("name", ["debian", "rpm"])
-def test_floors_of_jobs_end_with_their_package(tmp_path: Path, name: str) -> None:
-    """Afterwards no epilog resets them, and no service."""
-    text = (TOP / "debian/sutro-slurm.prerm").read_text() if name == "debian" else preun(" slurm")
-    for folder, action, calls in zip(
-        "ab", SCRIPTS[name][1:], (["sutro-slurm reset"], []), strict=True
-    ):
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [("debian", "sutro-slurm"), ("debian", "sutro-nri"), ("rpm", "sutro-slurm")],
+)
+def test_policies_of_jobs_and_pods_end_with_their_package(
+    tmp_path: Path, name: str, program: str
+) -> None:
+    """Afterwards no epilog resets them, no service and no plugin."""
+    text = (TOP / f"debian/{program}.prerm").read_text() if name == "debian" else preun(" slurm")
+    for folder, action, count in zip("ab", SCRIPTS[name][1:], (1, 0), strict=True):
         (tmp_path / folder).mkdir()
-        assert run(tmp_path / folder, text, action) == calls
+        assert run(tmp_path / folder, text, action) == [f"{program} reset"] * count
 
 
 @pytest.mark.parametrize(("before", "restart"), [("", []), ("0.0.9", [TRY_RESTART])])
