@@ -332,7 +332,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	if (saturated || probe->depth >= probe->limit) {
 		if (saturated && probe->ramping &&
 		    (few || sutro_probe_is_slow(device, probe->class)))
-			probe->depth /= 2;
+			probe->depth = max(probe->depth / 2, 1U);
 		sutro_probe_result(probe, device, ns16, probe->depth,
 				   SUTRO_PROBE_SPARE_NONE, false, now_ns);
 		return;

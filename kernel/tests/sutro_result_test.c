@@ -14,6 +14,7 @@
 #define LARGE sutro_cost_class(SUTRO_READ, 65536)
 /* Of the size of SMALL. */
 #define WRITE sutro_cost_class(SUTRO_WRITE, 4096)
+#define LARGEST sutro_cost_class(SUTRO_WRITE, 1048576)
 
 /**
  * struct result_test - a leaf whose probes end with given results
@@ -228,6 +229,54 @@ static void sutro_test_no_change(struct kunit *test)
 	expect_cost(t, SMALL, 80000);
 }
 
+/* The driver takes one request of the class that is probed, and then the next one. */
+static void serve_one(struct result_test *t, u64 *now_ns)
+{
+	struct sutro_sample sample = {
+		.class = t->probe.class,
+		.bytes = sutro_cost_class_bytes(t->probe.class),
+		.start_ns = *now_ns,
+		.caches = true,
+	};
+
+	sutro_probe_sent(&t->probe, t->probe.class);
+	sutro_probe_step(&t->probe, &t->device, *now_ns);
+	*now_ns += 20 * MS;
+	sample.now_ns = *now_ns;
+	sutro_cost_complete(&t->device, NULL, &sample);
+}
+
+/*
+ * A probe of slow writes had too few of them, and the next one finds that other disks have all
+ * tags but one: the result is one in flight, not none.
+ */
+static void sutro_test_one_tag(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+	struct sutro_peer peers[2];
+	u64 now_ns = SEC;
+	int i;
+
+	learn(t, LARGEST, 20 * MS, 4, SUTRO_PROBE_SPARE_MOST);
+	t->probe.of[LARGEST].probes = 1;
+	t->probe.of[LARGEST].next = 1;
+	/* A class that is not due yet. */
+	t->probe.of[SMALL].probes = 1;
+	t->probe.of[SMALL].due_ns = 10 * SEC;
+	for (i = 0; i < ARRAY_SIZE(peers); i++) {
+		sutro_peer_init(&peers[i]);
+		sutro_probe_join(&t->probe, &peers[i], i ? SMALL : LARGEST);
+	}
+	sutro_probe_step(&t->probe, &t->device, now_ns);
+	KUNIT_EXPECT_TRUE(test, t->probe.active);
+	KUNIT_EXPECT_EQ(test, t->probe.depth, 8);
+	while (t->probe.active)
+		serve_one(t, &now_ns);
+	KUNIT_EXPECT_EQ(test, t->probe.of[LARGEST].depth, 1);
+	KUNIT_EXPECT_FALSE(test, t->probe.of[LARGEST].unsaturated);
+	expect_cost(t, LARGEST, 20 * MS);
+}
+
 static struct kunit_case sutro_result_test_cases[] = {
 	KUNIT_CASE(sutro_test_write_like_read),
 	KUNIT_CASE(sutro_test_nearly_enough),
@@ -237,6 +286,7 @@ static struct kunit_case sutro_result_test_cases[] = {
 	KUNIT_CASE(sutro_test_few_large),
 	KUNIT_CASE(sutro_test_faster_writes),
 	KUNIT_CASE(sutro_test_no_change),
+	KUNIT_CASE(sutro_test_one_tag),
 	{}
 };
 
