@@ -123,7 +123,7 @@ void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	waiter->turns = turns;
 	waiter->group = group;
 	/* Usually all of them are of the same group, and have no order but that of time. */
-	if (at != group || atomic_read(&sblkg->nr_below))
+	if (turns != &sblkg->turns || atomic_read(&sblkg->nr_below))
 		waiter->turn = sutro_turn_of(group, at);
 	spin_lock_irqsave(&sq->turn_lock, flags);
 	WRITE_ONCE(group->slot_waiters, group->slot_waiters + 1);
