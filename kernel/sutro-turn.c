@@ -219,19 +219,24 @@ void sutro_turns_serve(struct sutro_queue *sq, unsigned int slots,
  * @sq:		the leaf
  * @sblkg:	the group
  * @root:	its root
+ *
+ * The running task is one of those if it waits already.  It passes if it is the next of them: its
+ * group may have been charged since it began to wait, and perhaps no request is left that would
+ * wake it.
  */
 bool sutro_turns_pass(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		      const struct sutro_group *root)
 {
 	struct sutro_turn turn = sutro_turn_of(&sblkg->group, root);
-	struct sutro_waiter *first;
+	struct sutro_waiter *starved, *next;
 	unsigned long flags;
 	bool passes;
 
 	spin_lock_irqsave(&sq->turn_lock, flags);
-	first = sutro_first_waiter(&sq->turns);
-	passes = !first || (!sutro_starved_waiter(sq, &sq->turns) &&
-			    !sutro_turn_before(&first->turn, &turn));
+	starved = sutro_starved_waiter(sq, &sq->turns);
+	next = starved ?: sutro_first_waiter(&sq->turns);
+	passes = !next || next->task == current ||
+		 (!starved && !sutro_turn_before(&next->turn, &turn));
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 	return passes;
 }
