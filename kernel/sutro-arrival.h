@@ -79,6 +79,12 @@ static inline int sutro_quota_left(const struct sutro_quota *quota)
 	return (int)quota->limit - (int)quota->used;
 }
 
+/* Slots of a hardware queue, without those that the driver reserved for its own commands. */
+static inline unsigned int sutro_all_slots(const struct request_queue *q)
+{
+	return q->nr_requests - q->tag_set->reserved_tags;
+}
+
 /* sutro-quota.c */
 bool sutro_shares_slots(const struct request_queue *q);
 unsigned int sutro_used_slots(struct request_queue *q);

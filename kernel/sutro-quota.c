@@ -50,9 +50,12 @@
  * slots beyond their share.  These are served alone then.  The slots of their requests that
  * complete would be taken by all others that wait for one, until the probe had too few.
  *
- * With several hardware queues each has nr_requests slots of its own; a group's
- * limit is its share of one queue's, for all its requests may be on one CPU.  A group alone has no
- * limit there.
+ * With several hardware queues each has slots of its own; a group's limit is its share of one
+ * queue's, for all its requests may be on one CPU.  A group alone has no limit there.
+ *
+ * Some drivers reserve tags, which are not in blk-mq's bitmap (sutro_all_slots()).  If these
+ * counted as slots, each request that is done would wake two submitters, and one of them would
+ * wait for a tag.
  */
 #include "sutro-arrival.h"
 
@@ -104,15 +107,14 @@ unsigned int sutro_used_slots(struct request_queue *q)
  */
 unsigned int sutro_free_slots(struct sutro_queue *sq)
 {
-	unsigned int used;
+	unsigned int slots = sutro_all_slots(sq->q), used;
 
 	if (sutro_shares_slots(sq->q))
 		used = sutro_used_slots(sq->q);
 	else
 		used = READ_ONCE(sq->core.queued) +
 		       READ_ONCE(sq->core.in_flight);
-	return sq->q->nr_requests -
-	       min_t(unsigned int, used, sq->q->nr_requests);
+	return slots - min(used, slots);
 }
 
 /**
@@ -141,7 +143,7 @@ static bool sutro_is_not_probed(struct sutro_queue *sq,
 static bool sutro_leaves_slots(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			       unsigned int free)
 {
-	unsigned int left = sq->q->nr_requests / SUTRO_LEFT_PART;
+	unsigned int left = sutro_all_slots(sq->q) / SUTRO_LEFT_PART;
 	unsigned int others = READ_ONCE(sq->core.protect.requests);
 
 	return sutro_is_held_back(sq, sblkg) && free + others <= left;
@@ -164,7 +166,7 @@ bool sutro_is_alone(struct sutro_queue *sq)
  */
 static void sutro_quota_alone(struct sutro_queue *sq, struct sutro_quota *own)
 {
-	unsigned int slots = sq->q->nr_requests;
+	unsigned int slots = sutro_all_slots(sq->q);
 
 	if (!sutro_shares_slots(sq->q))
 		return;
@@ -178,7 +180,7 @@ static void sutro_quota_alone(struct sutro_queue *sq, struct sutro_quota *own)
 /* Slots that protected groups have without a turn, and do not use.  A hint. */
 static unsigned int sutro_kept_slots(struct sutro_queue *sq)
 {
-	unsigned int kept = sq->q->nr_requests / SUTRO_LEFT_PART;
+	unsigned int kept = sutro_all_slots(sq->q) / SUTRO_LEFT_PART;
 
 	return kept - min(kept, READ_ONCE(sq->core.protect.requests));
 }
@@ -189,7 +191,7 @@ static unsigned int sutro_kept_slots(struct sutro_queue *sq)
  */
 static bool sutro_is_in_turn(struct sutro_queue *sq)
 {
-	bool is_crowded = sutro_is_crowded(&sq->core, sq->q->nr_requests);
+	bool is_crowded = sutro_is_crowded(&sq->core, sutro_all_slots(sq->q));
 	bool waits = sutro_turns_pending(&sq->turns);
 	bool crowd = READ_ONCE(sq->crowd);
 
@@ -227,7 +229,7 @@ unsigned int sutro_left_in_crowd(struct sutro_queue *sq,
 	unsigned int nr = READ_ONCE(sq->core.nr_active);
 	bool leaves;
 
-	if (!sutro_is_crowded(&sq->core, sq->q->nr_requests) ||
+	if (!sutro_is_crowded(&sq->core, sutro_all_slots(sq->q)) ||
 	    !sutro_takes_turns(sq, sblkg))
 		return 0;
 	leaves = sq->core.tunables.rotational
@@ -256,11 +258,11 @@ static struct sutro_quota sutro_quota_of_leaf(struct sutro_queue *sq,
 		return all;
 	in_turn = sutro_takes_turns(sq, sblkg);
 	if (!in_turn && (atomic_read(&sblkg->nr_requests) ||
-			 !sutro_is_crowded(&sq->core, sq->q->nr_requests)))
+			 !sutro_is_crowded(&sq->core, sutro_all_slots(sq->q))))
 		return all;
 	all.sblkg = sutro_root_of(sblkg);
 	all.used = sutro_used_slots(sq->q) + READ_ONCE(all.turns->promised);
-	all.limit = sq->q->nr_requests - sutro_left_in_crowd(sq, sblkg);
+	all.limit = sutro_all_slots(sq->q) - sutro_left_in_crowd(sq, sblkg);
 	if (in_turn && sutro_quota_left(&all) > 0 &&
 	    !sutro_turns_pass(sq, sblkg, &all.sblkg->group))
 		all.limit = 0;
@@ -327,7 +329,7 @@ struct sutro_quota sutro_quota_of(struct sutro_queue *sq,
 			READ_ONCE(sblkg->turns.promised),
 		.limit = each ?: UINT_MAX / 2,
 	}, quota, all;
-	unsigned int slots = sq->q->nr_requests, free;
+	unsigned int slots = sutro_all_slots(sq->q), free;
 	bool leaves, beyond;
 
 	if (each)

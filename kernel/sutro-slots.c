@@ -125,7 +125,7 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 		 */
 		if (turns == &sq->turns) {
 			if (is_full && is_promised)
-				sutro_turns_serve(sq, sq->q->nr_requests,
+				sutro_turns_serve(sq, sutro_all_slots(sq->q),
 						  sutro_used_slots(sq->q));
 		} else if (is_full ? is_promised && quota.turns != turns &&
 					     quota.turns != &sq->turns
@@ -174,7 +174,7 @@ void sutro_slot_freed(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 		sutro_turns_next(sq, &sblkg->turns);
 	}
 	if (sutro_turns_pending(&sq->turns))
-		sutro_turns_serve(sq, sq->q->nr_requests,
+		sutro_turns_serve(sq, sutro_all_slots(sq->q),
 				  sutro_used_slots(sq->q) - 1);
 }
 
@@ -182,7 +182,7 @@ void sutro_slot_freed(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 static bool sutro_has_room(struct sutro_queue *sq)
 {
 	return !READ_ONCE(sq->group_requests) &&
-	       2 * sutro_free_slots(sq) > sq->q->nr_requests;
+	       2 * sutro_free_slots(sq) > sutro_all_slots(sq->q);
 }
 
 /*
@@ -203,7 +203,7 @@ static struct sutro_blkg *sutro_limited(struct sutro_queue *sq,
 	if (sblkg) {
 		left = sutro_left_in_crowd(sq, sblkg);
 		if (left && !*ret_depth)
-			*ret_depth = sq->q->nr_requests - left;
+			*ret_depth = sutro_all_slots(sq->q) - left;
 		*ret_quota = sutro_quota_of(sq, sblkg, NULL, NULL);
 		if (sutro_quota_left(ret_quota) > 0 ||
 		    !blkg_tryget(sutro_to_blkg(sblkg)))
@@ -231,7 +231,7 @@ static void sutro_count_staged(struct sutro_queue *sq)
 
 	if (sutro_staged(sq) && sutro_shares_slots(sq->q) &&
 	    sutro_used_slots(sq->q) >
-		    counted + sq->q->nr_requests / SUTRO_LEFT_PART)
+		    counted + sutro_all_slots(sq->q) / SUTRO_LEFT_PART)
 		sutro_collect(sq);
 }
 
@@ -263,7 +263,7 @@ static noinline void sutro_limit_group(struct sutro_queue *sq,
 static unsigned int sutro_writeback_slots(struct sutro_queue *sq,
 					  struct sutro_blkg *sblkg)
 {
-	unsigned int left = sq->q->nr_requests / SUTRO_LEFT_PART;
+	unsigned int left = sutro_all_slots(sq->q) / SUTRO_LEFT_PART;
 	unsigned int all = sutro_async_depth(sq->q), slots = all;
 	struct sutro_quota quota;
 
