@@ -475,7 +475,8 @@ static bool sutro_hctx_has_direct(const struct blk_mq_hw_ctx *hctx)
 		flags & RQF_SCHED_TAGS ? hctx->tags : hctx->sched_tags;
 	unsigned int i;
 
-	for (i = 0; i < tags->nr_tags; i++) {
+	/* A hardware queue to which no CPU is mapped has no tags of the driver. */
+	for (i = 0; tags && i < tags->nr_tags; i++) {
 		struct request *rq = tags->static_rqs[i];
 
 		if (atomic_read(&rq->ref) && rq->q == hctx->queue &&
