@@ -45,12 +45,8 @@
  */
 struct sutro_blkg *sutro_attach(struct sutro_queue *sq, struct request *rq)
 {
-	struct sutro_blkg *sblkg;
+	struct sutro_blkg *sblkg = sutro_rq_blkg(rq);
 
-	/* The request arrives without its flush, which was not needed. */
-	if (sutro_rq_flushes(rq))
-		sutro_flush_cancel(sq, rq);
-	sblkg = sutro_rq_blkg(rq);
 	if (sblkg)
 		return sblkg;
 	sblkg = sutro_flush_owner(sq, rq);
@@ -100,6 +96,12 @@ static void sutro_accept(struct sutro_queue *sq, struct request *rq, u64 now_ns,
 	struct sutro_blkg *sblkg = sutro_bio_blkg(sq->q, rq->bio);
 	bool far = sutro_requests_far(&sblkg->requests, rq);
 
+	/*
+	 * The request arrives without its flush, which was not needed.  Only requests that wait in
+	 * a group may have one when they join others (sutro_requests_merged()).
+	 */
+	if (sutro_rq_flushes(rq))
+		sutro_flush_cancel(sq, rq);
 	if (!blk_discard_mergable(rq) &&
 	    blk_mq_sched_try_insert_merge(sq->q, rq, free))
 		return;
