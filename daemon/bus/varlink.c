@@ -16,18 +16,13 @@
  * The lists are those of the bus, made by the same functions (method.h), and in pieces where they
  * have an entry for each cgroup (pieces.c). Users have the same accounts (quota.c): a call of a user
  * whose account is overdrawn is refused, and a follower gets no reply meanwhile.
- *
- * A client may send many calls and read no reply. sd-varlink would keep 16 MiB of replies for each
- * connection, also of its own ones, as that of GetInterfaceDescription. So after each event of the
- * loop a connection whose socket takes no more leaves the loop, until the socket is writable again.
  */
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <systemd/sd-varlink.h>
 
 #include "bus/bus.h"
+#include "bus/connection.h"
 #include "bus/json-list.h"
 #include "bus/json.h"
 #include "bus/method.h"
@@ -35,8 +30,6 @@
 #include "bus/report.h"
 #include "bus/varlink-interface.h"
 #include "bus/varlink.h"
-
-#define SOCKET_MODE 0666
 
 #define CONNECTIONS_MAX 128U
 #define CONNECTIONS_PER_USER_MAX 16U
@@ -102,31 +95,17 @@ struct follower {
 };
 
 /**
- * struct connection - of a client
- * @writable: reports that the socket takes bytes again; NULL: calls are served
- */
-struct connection {
-	LIST_ENTRY(connection) entry;
-	struct varlink *varlink;
-	sd_varlink *link;
-	sd_event_source *writable;
-};
-
-/**
  * struct varlink - the server
  * @timer: for followers
- * @after: runs after each event while there are connections
  * @requests: lists that are being made
  */
 struct varlink {
 	struct bus *bus;
 	sd_varlink_server *server;
 	sd_event_source *timer;
-	sd_event_source *after;
+	struct connections connections;
 	LIST_HEAD(, follower) followers;
-	LIST_HEAD(, connection) connections;
 	LIST_HEAD(, request) requests;
-	char *path;
 };
 
 static int reply_with(sd_varlink *link, enum list list, bool is_last,
@@ -341,99 +320,14 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata)
 	return sd_event_source_set_time_relative(s, PERIOD_USEC);
 }
 
-/* ---- connections ---- */
-
-static void connection_free(struct connection *c)
-{
-	LIST_REMOVE(c, entry);
-	sd_event_source_disable_unref(c->writable);
-	sd_varlink_unref(c->link);
-	free(c);
-}
-
-static int on_connect(sd_varlink_server *server, sd_varlink *link,
-		      void *userdata)
-{
-	struct connection *c = calloc(1, sizeof(*c));
-	struct varlink *v = userdata;
-
-	if (!c)
-		return -ENOMEM;
-	*c = (struct connection){ .varlink = v, .link = sd_varlink_ref(link) };
-	LIST_INSERT_HEAD(&v->connections, c, entry);
-	return sd_event_source_set_enabled(v->after, SD_EVENT_ON);
-}
-
 static void on_disconnect(sd_varlink_server *server, sd_varlink *link,
 			  void *userdata)
 {
 	struct varlink *v = userdata;
-	struct connection *c;
 
 	drop_followers(v, link);
 	drop_requests(v, link);
-	LIST_FOREACH(c, &v->connections, entry)
-		if (c->link == link) {
-			connection_free(c);
-			break;
-		}
-	if (LIST_EMPTY(&v->connections))
-		sd_event_source_set_enabled(v->after, SD_EVENT_OFF);
-}
-
-static int on_writable(sd_event_source *s, int fd, uint32_t events,
-		       void *userdata)
-{
-	struct connection *c = userdata;
-
-	c->writable = sd_event_source_disable_unref(c->writable);
-	if (sd_varlink_attach_event(c->link, c->varlink->bus->machine->event,
-				    MACHINE_PRIORITY_CALLS) < 0)
-		sd_varlink_close(c->link);
-	return 0;
-}
-
-/* After a reply the socket still takes bytes, unless the client has not read those before. */
-static bool is_full(struct connection *c)
-{
-	struct pollfd p = { sd_varlink_get_fd(c->link), POLLOUT, 0 };
-
-	return sd_varlink_get_events(c->link) > 0 &&
-	       sd_varlink_get_events(c->link) & EPOLLOUT && p.fd >= 0 &&
-	       poll(&p, 1, 0) == 0;
-}
-
-/* The loop has sd-varlink's own event source of the socket, so this one is of a duplicate. */
-static int pause_connection(struct connection *c)
-{
-	int fd = fcntl(sd_varlink_get_fd(c->link), F_DUPFD_CLOEXEC, 0), r;
-
-	if (fd < 0)
-		return -errno;
-	r = sd_event_add_io(c->varlink->bus->machine->event, &c->writable, fd,
-			    EPOLLOUT, on_writable, c);
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	sd_event_source_set_io_fd_own(c->writable, true);
-	r = sd_event_source_set_priority(c->writable, MACHINE_PRIORITY_CALLS);
-	if (r >= 0)
-		sd_varlink_detach_event(c->link);
-	return r;
-}
-
-static int on_after(sd_event_source *s, void *userdata)
-{
-	struct varlink *v = userdata;
-
-	for (struct connection *c = LIST_FIRST(&v->connections), *next; c;
-	     c = next) {
-		next = LIST_NEXT(c, entry);
-		if (!c->writable && is_full(c) && pause_connection(c) < 0)
-			sd_varlink_close(c->link);
-	}
-	return 0;
+	connections_drop(&v->connections, link);
 }
 
 /* ---- methods ---- */
@@ -491,7 +385,7 @@ static int describe_metrics(sd_varlink *link, sd_json_variant *parameters,
 
 /* ---- life ---- */
 
-static int serve(struct varlink *v)
+static int serve(struct varlink *v, const char *path)
 {
 	sd_event *event = v->bus->machine->event;
 	int r;
@@ -521,13 +415,7 @@ static int serve(struct varlink *v)
 			REPORT_INTERFACE ".List", list_metrics,
 			REPORT_INTERFACE ".Describe", describe_metrics);
 	if (r >= 0)
-		r = sd_varlink_server_bind_connect(v->server, on_connect);
-	if (r >= 0)
 		r = sd_varlink_server_bind_disconnect(v->server, on_disconnect);
-	if (r >= 0)
-		r = sd_event_add_post(event, &v->after, on_after, v);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(v->after, SD_EVENT_OFF);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &v->timer,
 					       CLOCK_MONOTONIC, PERIOD_USEC,
@@ -540,23 +428,24 @@ static int serve(struct varlink *v)
 	if (r >= 0)
 		r = sd_varlink_server_attach_event(v->server, event,
 						   MACHINE_PRIORITY_CALLS);
-	if (r >= 0)
-		r = sd_varlink_server_listen_address(v->server, v->path,
-						     SOCKET_MODE);
-	return r;
+	if (r < 0)
+		return r;
+	v->connections.event = event;
+	v->connections.server = v->server;
+	return connections_open(&v->connections, path);
 }
 
 int varlink_open(struct bus *b, struct varlink **ret)
 {
+	_cleanup_free_ char *path = NULL;
 	struct varlink *v = calloc(1, sizeof(*v));
 	int r;
 
 	if (!v)
 		return -ENOMEM;
 	v->bus = b;
-	v->path =
-		asprintf_or_null("%s/" STATUS_INTERFACE, b->machine->roots.run);
-	r = v->path ? serve(v) : -ENOMEM;
+	path = asprintf_or_null("%s/" STATUS_INTERFACE, b->machine->roots.run);
+	r = path ? serve(v, path) : -ENOMEM;
 	if (r < 0) {
 		varlink_close(v);
 		return r;
@@ -573,21 +462,11 @@ void varlink_close(struct varlink *v)
 		bus_pieces_drop(&LIST_FIRST(&v->requests)->made.pieces);
 	while (!LIST_EMPTY(&v->followers))
 		follower_free(LIST_FIRST(&v->followers));
-	/* The server would live as long as these. */
-	while (!LIST_EMPTY(&v->connections)) {
-		struct connection *c = LIST_FIRST(&v->connections);
-		sd_varlink *link = sd_varlink_ref(c->link);
-
-		connection_free(c);
-		sd_varlink_close_unref(link);
-	}
+	connections_close(&v->connections);
 	sd_event_source_disable_unref(v->timer);
-	sd_event_source_disable_unref(v->after);
 	if (v->server) {
 		sd_varlink_server_shutdown(v->server);
 		sd_varlink_server_unref(v->server);
-		unlink(v->path);
 	}
-	free(v->path);
 	free(v);
 }

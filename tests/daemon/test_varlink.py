@@ -33,6 +33,8 @@ KINDS = {
 }
 # Connections that read nothing, less than a user may have, and the memory that one may take.
 DEAF, ROUNDS, KEPT_KIB = 12, 30, 1024
+# A message may have 64 KiB; sd-varlink takes 16 MiB.
+LONG_BYTES, LONGEST_BYTES = 15 << 20, 1 << 16
 # More replies than a socket takes before one is read.
 CHANGES = 150
 BUS = {"ListGuarantees": "ListPromises"}
@@ -306,6 +308,71 @@ def test_memory_of_replies_that_are_not_read(held: Sutrod, call: dict) -> None:
         deaf[0].socket.settimeout(PATIENCE_S)
         for _ in range(sent // DEAF // len(portion) * 50):
             assert deaf[0].receive()
+
+
+def send_part(one: Link, text: memoryview) -> memoryview:
+    """Send what the socket takes now; the rest, which is empty for a connection that has ended."""
+    one.socket.setblocking(False)
+    try:
+        return text[one.socket.send(text) :]
+    except BlockingIOError:
+        return text
+    except (BrokenPipeError, ConnectionResetError):
+        return text[:0]
+
+
+def is_ended(one: Link) -> bool:
+    """Has the daemon closed the connection?"""
+    try:
+        return not one.socket.recv(65536)
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("end", ["", "0]\0"], ids=["unfinished", "whole"])
+def test_memory_of_long_messages(held: Sutrod, end: str) -> None:
+    """A message of more than 64 KiB ends its connection, with or without an end; others go on."""
+    text = ("[" + "0," * (LONG_BYTES // 2) + end).encode()
+    before_kib = largest_kib(held)
+    with contextlib.ExitStack() as stack, link(held) as other:
+        many = [stack.enter_context(link(held)) for _ in range(DEAF)]
+        left = dict.fromkeys(many, memoryview(text))
+        while left := {one: rest for one, rest in left.items() if rest}:
+            for one in left:
+                left[one] = send_part(one, left[one])
+            held.settle()
+        assert all(map(is_ended, many))
+        assert largest_kib(held) - before_kib < DEAF * KEPT_KIB
+        assert other.call("ListDevices")["parameters"]["devices"]
+
+
+def test_length_of_a_message(held: Sutrod) -> None:
+    """Each of many messages may have 64 KiB with its end, however its parts come."""
+    call = json.dumps({"method": f"{INTERFACE}.ListDevices"}).encode()
+    longest = call + b" " * (LONGEST_BYTES - len(call) - 1) + b"\0"
+    with link(held) as one:
+        for text in (longest, call + b"\0" + longest, longest[:-1], b"\0" + call, b"\0"):
+            one.socket.sendall(text)
+            held.settle()
+        for _ in range(5):
+            assert one.receive()["parameters"]["devices"]
+        one.socket.sendall(b" " + longest)
+        held.settle()
+        assert is_ended(one)
+
+
+def test_client_that_sends_no_further_call(held: Sutrod) -> None:
+    """A client that has shut down its direction, as with nc -N, gets the replies to its calls."""
+    with link(held) as one:
+        one.send("ListDevices")
+        one.send("ListUnits")
+        one.socket.shutdown(socket.SHUT_WR)
+        held.settle()
+        assert one.receive()["parameters"]["devices"]
+        assert one.receive()["parameters"]["units"]
+        assert not one.socket.recv(1)
 
 
 def metrics(sutrod: Sutrod, method: str) -> list[dict]:
