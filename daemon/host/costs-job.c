@@ -10,7 +10,8 @@
  *	sutrod --restore		saved, when the service has ended (restore.c)
  *
  * The file system of /var may be on a disk that hangs, so a child process does it, one at a time. A
- * child that takes longer than a minute is killed, and the next one tries again.
+ * child that takes longer than a minute is killed. The next save tries again. A restore does not: the
+ * elevator measures from its first requests on, and the costs that it has measured are newer.
  */
 
 #include "host/costs-job.h"
@@ -51,13 +52,18 @@ static void on_done(int err, const char *output, size_t length, void *userdata)
 	struct costs_job *j = userdata;
 
 	j->helper = NULL;
-	if (err)
+	if (err && j->is_save)
 		log_warning_errno(
 			err,
-			"Cannot %s costs of requests in %s: %m. "
+			"Cannot save costs of requests in %s: %m. "
 			"sutrod tries again within an hour; is a disk "
 			"busy or dead?",
-			j->is_save ? "save" : "restore",
+			j->machine->roots.costs);
+	else if (err)
+		log_warning_errno(
+			err,
+			"Cannot restore costs of requests from %s: %m. "
+			"They are measured again. Is a disk busy or dead?",
 			j->machine->roots.costs);
 	if (j->is_due)
 		costs_job_follow(j);

@@ -217,6 +217,19 @@ def test_hanging_file_system(saved: Machine, sutrod: Sutrod) -> None:
     sutrod.until(lambda: "Cannot save costs of requests in" in sutrod.log(), 120)
 
 
+def test_restore_that_hangs(saved: Machine, sutrod: Sutrod) -> None:
+    """The message has the consequence: the elevator measures, and nothing is tried again."""
+    file = saved.at(f"{FOLDER}/{NAME}")
+    file.unlink()
+    os.mkfifo(file)
+    sutrod.start()
+    sutrod.until(lambda: "Cannot restore costs of requests from" in sutrod.log(), 120)
+    (line,) = [line for line in sutrod.log().splitlines() if "Cannot restore" in line]
+    assert line.endswith("They are measured again. Is a disk busy or dead?")
+    sutrod.elapse(2)
+    assert "tries again" not in sutrod.log()
+
+
 @pytest.mark.parametrize("attributes", [{"wwid": ""}, {"wwid": " "}])
 def test_no_serial(machine: Machine, sutrod: Sutrod, attributes: dict[str, str]) -> None:
     """Another disk could take the place of one without a serial."""
