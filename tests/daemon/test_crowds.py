@@ -415,6 +415,30 @@ def test_calls_between_parts_of_a_walk(
     caller.close()
 
 
+@pytest.mark.parametrize("member", ["ListUsage", "Explain"])
+def test_samples_that_take_long(
+    bus: Bus, machine: Machine, systemd: Systemd, sutrod: Sutrod, member: str
+) -> None:
+    """With so many cgroups that a sample takes 4 s, calls are answered after the second one."""
+    many_boxes(machine, systemd)
+    sutrod.start()
+    caller, sent = listener(bus)
+    sutrod.settle()
+    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, member)
+    if member == "Explain":
+        call.append("box.service", "", signature="ss")
+    caller.send_message(call)
+    caller.get_name_owner(NAME)
+    sutrod.settle()
+    for _ in range(2):
+        assert not sent
+        sutrod.clock.now_ns += 10**9
+        sutrod.clock.settle(look_ns=4 * 10**9 // (BOXES // BATCH))
+    arrive(sent, 1)
+    assert sent[0].get_type() == dbus.lowlevel.MESSAGE_TYPE_METHOD_RETURN
+    caller.close()
+
+
 def test_unit_that_is_given_to_a_user(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """systemd makes the cgroup of a user manager, and gives it to the user afterwards.
 

@@ -413,6 +413,11 @@ int main(void)
 	check(sampler_take(&s, cgroup_tree_root(tree), topology, 2000000) == 0);
 	check(sampler_is_fresh(&s, 2100000));
 	check(!sampler_is_fresh(&s, 9000000));
+	s.before_usec = 0;
+	check(!sampler_is_fresh(&s, 2100000));
+	s.before_usec = 1600000;
+	check(!sampler_is_fresh(&s, 2100000));
+	s.before_usec = 1000000;
 
 	/* 300 + 100 + 400 ms of 800 */
 	close_to(sample_got(&s, find("/system.slice/db"), sda), 300. / 800);
