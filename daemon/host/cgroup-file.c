@@ -15,6 +15,21 @@
 #include "host/cgroup.h"
 #include "host/diskcall.h"
 
+/* The path of the cgroup is as long as the kernel takes, or almost, and that of the file is longer. */
+static int open_in_two_steps(const struct cgroup *c, const char *file,
+			     int flags)
+{
+	_cleanup_close_ int dir = -1;
+	int fd;
+
+	dir = openat(cgroup_tree_fd(c->tree), c->path + strspn(c->path, "/"),
+		     O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	fd = openat(dir, file, flags | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* Names come from the kernel and hold no ".."; cgroupfs has no symbolic links.
  * (openat2 could enforce this, but RestrictSUIDSGID= of the service forbids it.)
  */
@@ -26,7 +41,7 @@ static int open_beneath(const struct cgroup *c, const char *file, int flags)
 	/* The path is not allocated, because each tick opens files. */
 	n = snprintf(path, sizeof(path), "%s/%s", c->path, file);
 	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
+		return open_in_two_steps(c, file, flags);
 	fd = openat(cgroup_tree_fd(c->tree), path + strspn(path, "/"),
 		    flags | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;

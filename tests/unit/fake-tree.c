@@ -35,7 +35,7 @@ static void on_lost(void *userdata)
 	g_string_append(t->log, "lost ");
 }
 
-void setup(struct test *t)
+static void read_tree(struct test *t)
 {
 	static const struct cgroup_ops ops = {
 		.policy_bytes = 1,
@@ -45,12 +45,25 @@ void setup(struct test *t)
 		.lost = on_lost,
 	};
 
+	check(cgroup_tree_new(&t->roots, t->event, &ops, t, &t->tree) == 0);
+	check(cgroup_tree_scan(t->tree) == 0);
+}
+
+void setup(struct test *t)
+{
 	*t = (struct test){ .log = g_string_new(NULL) };
 	fake_new(&t->roots);
 	fake_dir(&t->roots, MOUNT "/system.slice/a.service");
 	check(sd_event_new(&t->event) >= 0);
-	check(cgroup_tree_new(&t->roots, t->event, &ops, t, &t->tree) == 0);
-	check(cgroup_tree_scan(t->tree) == 0);
+	read_tree(t);
+}
+
+void mount_at(struct test *t, const char *dir)
+{
+	cgroup_tree_free(t->tree);
+	free(t->roots.cgroup);
+	t->roots.cgroup = strdup(dir);
+	read_tree(t);
 }
 
 void teardown(struct test *t)

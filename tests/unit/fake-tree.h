@@ -29,6 +29,9 @@ struct test {
 void setup(struct test *t);
 void teardown(struct test *t);
 
+/** mount_at() - the hierarchy is at a directory of the host */
+void mount_at(struct test *t, const char *dir);
+
 /** make(), drop() - the directory of a cgroup */
 void make(struct test *t, const char *path);
 void drop(struct test *t, const char *path);

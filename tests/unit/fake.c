@@ -35,9 +35,14 @@ static int remove_one(const char *path, const struct stat *st, int type,
 	return remove(path);
 }
 
+void fake_remove_dir(const char *dir)
+{
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 void fake_remove(struct roots *roots)
 {
-	nftw(roots->prefix, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	fake_remove_dir(roots->prefix);
 	roots_done(roots);
 }
 

@@ -45,6 +45,8 @@ unsigned int cases(unsigned int n);
 /** fake_new() - an empty machine */
 void fake_new(struct roots *roots);
 void fake_remove(struct roots *roots);
+/** fake_remove_dir() - a directory with all in it */
+void fake_remove_dir(const char *dir);
 
 /** fake_file() - write a file of the machine, with its directories */
 void fake_file(const struct roots *r, const char *path, const char *format, ...)

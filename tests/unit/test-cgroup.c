@@ -4,6 +4,9 @@
  * The tree of cgroups, on a fake hierarchy: which callbacks follow from which changes.
  */
 
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake-tree.h"
@@ -94,9 +97,56 @@ static void test_links_are_not_followed(struct test *t)
 	check(fake_has(&t->roots, MOUNT "/system.slice/a.service/file", "new"));
 }
 
+/* Make a directory, whose path has @length bytes, and return it opened. */
+static int make_long(const char *dir, size_t length)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	size_t rest = length - strlen(dir);
+
+	while (rest) {
+		size_t n = rest > 2 * NAME_MAX ? NAME_MAX
+			   : rest > NAME_MAX   ? rest / 2
+					       : rest - 1;
+		g_autofree char *name = g_strnfill(n, 'x');
+		int parent = fd;
+
+		check(mkdirat(parent, name, 0755) == 0);
+		fd = openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		check(fd >= 0 && close(parent) == 0);
+		rest -= n + 1;
+	}
+	return fd;
+}
+
+/* A user can make cgroups with paths for which that of a file is longer than the kernel takes. */
+static void test_paths_of_any_length(struct test *t)
+{
+	static const char file[] = "io.sutro.weight";
+	char dir[] = "/tmp/XXXXXX";
+	_cleanup_free_ char *text = NULL;
+	struct cgroup *c;
+	int fd, made;
+
+	check(mkdtemp(dir));
+	fd = make_long(dir, PATH_MAX - 1);
+	made = openat(fd, file, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	check(made >= 0 && close(made) == 0);
+	mount_at(t, dir);
+	c = cgroup_tree_root(t->tree);
+	while (!TAILQ_EMPTY(&c->children))
+		c = TAILQ_FIRST(&c->children);
+	check(strlen(dir) + strlen(c->path) == PATH_MAX - 1);
+	check(cgroup_write(c, file, "default 200") == 0);
+	check(cgroup_read(c, file, &text) == 0 && streq(text, "default 200"));
+	check(cgroup_write(c, "none", "new") == -ENOENT);
+	check(unlinkat(fd, file, 0) == 0 && close(fd) == 0);
+	fake_remove_dir(dir);
+}
+
 int main(void)
 {
 	run_tests(test_scan, test_events, test_files, test_made_again_unnoticed,
-		  test_names_of_any_bytes, test_links_are_not_followed);
+		  test_names_of_any_bytes, test_links_are_not_followed,
+		  test_paths_of_any_length);
 	return 0;
 }
