@@ -290,6 +290,7 @@ int manager_renew_topology(struct manager *m)
 	manager_drop_paths(m);
 	lookups_renew(&m->lookups);
 	forget_removed(m, new);
+	cgfiles_follow_devices(&m->files, new);
 	for (struct cgroup *c = root; c; c = cgroup_next(root, c))
 		policy_resolve(c->policy, new, m->machine.lookups);
 	topology_free(m->machine.topology);

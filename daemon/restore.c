@@ -124,10 +124,12 @@ static int restore_cgroups(struct machine *m)
 	if (err)
 		return err;
 	err = cgfiles_init(&files, &m->roots, false);
-	if (!err)
+	if (!err) {
+		cgfiles_follow_devices(&files, m->topology);
 		err = resyncs_follow(m, false)
 			      ?: cgfiles_restore(&files,
 						 cgroup_tree_root(m->tree));
+	}
 	if (!err)
 		cgfiles_prune(&files, m->tree);
 	cgfiles_done(&files);

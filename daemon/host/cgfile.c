@@ -232,6 +232,12 @@ void cgfiles_device_gone(struct cgfiles *files, dev_t devno, bool is_replaced)
 		cgrecords_device_gone(&files->records, devno, is_replaced);
 }
 
+void cgfiles_follow_devices(struct cgfiles *files, const struct topology *t)
+{
+	if (!files->dry_run)
+		cgrecords_follow_devices(&files->records, t);
+}
+
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c)
 {
 	if (!files->dry_run)
@@ -565,19 +571,12 @@ int cgfiles_restore(struct cgfiles *files, struct cgroup *top)
 
 int cgfiles_init(struct cgfiles *files, const struct roots *roots, bool dry_run)
 {
-	int err = 0;
-
 	*files = (struct cgfiles){ .dry_run = dry_run };
-	for (enum cgfile f = 0; f < CGFILES && !err; f++)
-		if (cgformat(f)->record)
-			err = record_open(&files->records.files[f], roots,
-					  cgformat(f)->record);
-	return err;
+	return cgrecords_open(&files->records, roots);
 }
 
 void cgfiles_done(struct cgfiles *files)
 {
-	for (enum cgfile f = 0; f < CGFILES; f++)
-		record_done(&files->records.files[f]);
+	cgrecords_done(&files->records);
 	*files = (struct cgfiles){};
 }

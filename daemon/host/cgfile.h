@@ -98,6 +98,9 @@ void cgfiles_prune(struct cgfiles *files, const struct cgroup_tree *tree);
 /** cgfiles_device_gone() - drop the records of a removed device, see cgrecords_device_gone() */
 void cgfiles_device_gone(struct cgfiles *files, dev_t devno, bool is_replaced);
 
+/** cgfiles_follow_devices() - the devices are those of @t, see cgrecords_follow_devices() */
+void cgfiles_follow_devices(struct cgfiles *files, const struct topology *t);
+
 /** cgfiles_cgroup_gone() - drop the records of @c, which is removed */
 void cgfiles_cgroup_gone(struct cgfiles *files, const struct cgroup *c);
 

@@ -14,11 +14,20 @@
  * A record is made before its line is written, and the daemon may end between the two. When the line
  * has an earlier value of the daemon, the record is "VALUE / WRITTEN / BEFORE", and a value that differs
  * from both is one of another program. Once the line is written, BEFORE is dropped in memory.
+ *
+ * The numbers of devices are those of the devices in the file "devices", which has "DISKSEQ QUEUE" for
+ * each. Another device with the number of a former one has neither.
  */
+
+#include <stdio.h>
 
 #include "host/cgrecord.h"
 
 #define SEPARATOR " / "
+
+#define DEVICES "devices"
+/* A record has a path. */
+#define OF_DEVICE "/"
 
 /* Find the record of a line. */
 static const char *find_record(const struct cgrecords *records,
@@ -220,9 +229,47 @@ static bool is_of_gone(const char *path, dev_t devno, const void *userdata)
 	       !has_line(g, record_get(g->records, path, devno));
 }
 
+static bool is_other_device(const struct cgrecords *records,
+			    const struct device *d)
+{
+	const char *text = record_get(&records->disks, OF_DEVICE, d->devno);
+	unsigned long long diskseq, queue;
+
+	return text && sscanf(text, "%llu %llu", &diskseq, &queue) == 2 &&
+	       !device_is_same(d, diskseq, queue);
+}
+
+static int record_device(struct cgrecords *records, const struct device *d)
+{
+	_cleanup_free_ char *text =
+		asprintf_or_null("%llu %llu", (unsigned long long)d->diskseq,
+				 (unsigned long long)d->queue);
+
+	return text ? record_set(&records->disks, OF_DEVICE, d->devno, text)
+		    : -ENOMEM;
+}
+
+void cgrecords_follow_devices(struct cgrecords *records,
+			      const struct topology *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->n_devices; i++) {
+		const struct device *d = t->devices[i];
+
+		if (is_other_device(records, d))
+			cgrecords_device_gone(records, d->devno, true);
+		err = record_device(records, d) ?: err;
+	}
+	report(&records->disks, err);
+}
+
 void cgrecords_device_gone(struct cgrecords *records, dev_t devno,
 			   bool is_replaced)
 {
+	if (!is_replaced)
+		report(&records->disks,
+		       record_drop(&records->disks, OF_DEVICE, devno));
 	for (enum cgfile f = 0; f < CGFILES; f++) {
 		struct record *r = &records->files[f];
 		const struct gone g = { r, f, devno, is_replaced };
@@ -236,4 +283,24 @@ void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c)
 	for (enum cgfile f = 0; f < CGFILES; f++)
 		report(&records->files[f],
 		       record_drop_path(&records->files[f], c->path));
+}
+
+/* ---- beginning and end ---- */
+
+int cgrecords_open(struct cgrecords *records, const struct roots *roots)
+{
+	int err = record_open(&records->disks, roots, DEVICES);
+
+	for (enum cgfile f = 0; f < CGFILES && !err; f++)
+		if (cgformat(f)->record)
+			err = record_open(&records->files[f], roots,
+					  cgformat(f)->record);
+	return err;
+}
+
+void cgrecords_done(struct cgrecords *records)
+{
+	for (enum cgfile f = 0; f < CGFILES; f++)
+		record_done(&records->files[f]);
+	record_done(&records->disks);
 }

@@ -5,11 +5,20 @@
 #include "host/cgformat.h"
 #include "host/cgroup.h"
 #include "host/record.h"
+#include "host/topology.h"
 
-/** struct cgrecords - former values of lines that the daemon replaced, in /run/sutro */
+/**
+ * struct cgrecords - former values of lines that the daemon replaced, in /run/sutro
+ * @disks: diskseq and queue of the devices to which the numbers in @files belong
+ */
 struct cgrecords {
 	struct record files[CGFILES];
+	struct record disks;
 };
+
+/** cgrecords_open() - read the records of a former daemon */
+int cgrecords_open(struct cgrecords *records, const struct roots *roots);
+void cgrecords_done(struct cgrecords *records);
 
 /** cgrecord_find() - the records of all lines of @c in @file, NULL: there are none */
 const struct record_subject *cgrecord_find(const struct cgrecords *records,
@@ -59,6 +68,15 @@ void cgrecords_prune(struct cgrecords *records, const struct cgroup_tree *tree);
  */
 void cgrecords_device_gone(struct cgrecords *records, dev_t devno,
 			   bool is_replaced);
+
+/**
+ * cgrecords_follow_devices() - drop records of devices whose number another device has now
+ *
+ * That may have happened while no daemon ran. Devices that are not in @t keep their records: a loop
+ * device without a file keeps its lines.
+ */
+void cgrecords_follow_devices(struct cgrecords *records,
+			      const struct topology *t);
 
 /** cgrecords_cgroup_gone() - drop the records of @c, which is removed */
 void cgrecords_cgroup_gone(struct cgrecords *records, const struct cgroup *c);

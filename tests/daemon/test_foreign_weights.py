@@ -6,7 +6,7 @@ import signal
 
 import dbus
 import pytest
-from fakemachine import Machine, Sutrod, Systemd
+from fakemachine import Machine, Sutrod, Systemd, restore
 
 
 def test_foreign_cgroups(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
@@ -169,6 +169,34 @@ def test_weight_of_a_disk_that_was_exchanged(
     sutrod.elapse(61)
     assert sutrod.stop() == 0
     assert machine.weights(a, "io.bfq.weight") == ["default 100"]
+
+
+@pytest.mark.parametrize("next_one", ["daemon", "restore"])
+@pytest.mark.parametrize("is_exchanged", [True, False])
+def test_weight_of_a_disk_that_was_exchanged_without_a_daemon(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, next_one: str, *, is_exchanged: bool
+) -> None:
+    """The line that was withdrawn is not restored for another disk, but with another medium it is.
+
+    The kernel keeps lines with the queue of a disk: a card reader has one for all cards.
+    """
+    a = systemd.start("a.service", 100, [("/dev/sda", 300)])
+    machine.write(f"/sys/fs/cgroup{a}/io.bfq.weight", "default 100\n8:32 50\n")
+    sutrod.start()
+    assert machine.weights(a, "io.bfq.weight") == ["default 100"]
+    sutrod.stop(signal.SIGKILL)
+    if is_exchanged:
+        machine.unplug("sdc", "8:32")
+        machine.disk("sdc", "8:32", "bfq", diskseq=2)
+    else:
+        machine.write("/sys/class/block/sdc/diskseq", "2\n")
+    if next_one == "daemon":
+        sutrod.start()
+        assert sutrod.stop() == 0
+    else:
+        assert restore(machine) == 0
+    line = [] if is_exchanged else ["8:32 50"]
+    assert sorted(machine.weights(a, "io.bfq.weight")) == [*line, "default 100"]
 
 
 def test_compressed_device_line_of_systemd(
