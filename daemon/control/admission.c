@@ -137,7 +137,16 @@ static int add_unit(struct admission *a, const char *name,
 		       ?: add_guarantees(a, &u->policy);
 }
 
-static int add_units(struct admission *a)
+/* The patterns of proposed files may match any cgroup. Without such files, a cgroup has the settings
+ * that it has now, and most have none: a user may make any number of cgroups, and may call all the time.
+ */
+static bool may_have_settings(const struct cgroup *c, bool is_proposed)
+{
+	return c->origin != CGROUP_PENDING &&
+	       (is_proposed || c->policy->promises.n);
+}
+
+static int add_units(struct admission *a, bool is_proposed)
 {
 	struct cgroup *root = cgroup_tree_root(a->base->machine->tree);
 	_cleanup_strv_ char **names = NULL;
@@ -145,14 +154,20 @@ static int add_units(struct admission *a)
 
 	for (struct cgroup *c = cgroup_next(root, root); c && !err;
 	     c = cgroup_next(root, c))
-		if (c->origin != CGROUP_PENDING)
+		if (may_have_settings(c, is_proposed))
 			err = add_unit(a, cgroup_subject(c), c);
 	if (!err)
 		err = policies_named(a->policies, &names)
 			      ?: clients_units(a->base->clients, &names);
-	for (char **name = names; name && *name && !err; name++)
-		if (!unit_find_cgroup(a->base->machine->tree, *name))
-			err = add_unit(a, *name, NULL);
+	for (char **name = names; name && *name && !err; name++) {
+		const struct cgroup *c =
+			unit_find_cgroup(a->base->machine->tree, *name);
+
+		/* Settings made at run time count before systemd has answered about their unit. */
+		if (!c || (c->origin != CGROUP_PENDING &&
+			   !may_have_settings(c, is_proposed)))
+			err = add_unit(a, *name, c);
+	}
 	return err;
 }
 
@@ -483,7 +498,7 @@ int admission_check(const struct admission_base *base,
 	*a = (struct admission){ .base = base };
 	err = policies_propose(base->policies, files, &a->policies, ret_error);
 	if (!err)
-		err = add_units(a);
+		err = add_units(a, files->n);
 	if (!err)
 		err = make_plant(a);
 	if (err)

@@ -128,10 +128,9 @@ static int add_units(const struct admission_base *base,
 	err = policies_controlled(base->policies, &names)
 		      ?: clients_units(base->clients, &names);
 	for (struct cgroup *c = root; c && !err; c = cgroup_next(root, c))
-		if (c->origin != CGROUP_PENDING &&
+		if (c->origin != CGROUP_PENDING && c->policy->promises.n &&
 		    !is_among(but, n_but, cgroup_subject(c)) &&
-		    !strv_contains(names, cgroup_subject(c)) &&
-		    c->policy->promises.n)
+		    !strv_contains(names, cgroup_subject(c)))
 			err = add_stated(base, cgroup_subject(c), c, sums, n);
 	for (char **name = names; name && *name && !err; name++)
 		if (!is_among(but, n_but, *name))
