@@ -54,6 +54,11 @@
  * whose first calls wait in the bus, before its first answer.
  */
 #define LOOKUPS_OF_CALLS_MAX 64U
+/* Bytes of all of them. Beyond these, a call with more than some arguments is refused: it may be
+ * root's, but it waits for no other one.
+ */
+#define LOOKED_UP_BYTES_MAX COMMON_KEPT_BYTES_MAX
+#define LOOKED_UP_BYTES_SMALL (64U << 10)
 
 #define DRIVER "org.freedesktop.DBus"
 #define DRIVER_PATH "/org/freedesktop/DBus"
@@ -89,6 +94,7 @@ struct senders {
 /** struct looked_up - a call that is run when the user is known */
 struct looked_up {
 	sd_bus_message *call;
+	size_t bytes;
 	sd_bus_message_handler_t method;
 };
 
@@ -111,6 +117,7 @@ struct lookup {
  * @root_sampled_until_usec: root pays its part of samples until then, from no account
  * @root, @others: connections; those of others take no entries from root
  * @index: @lookups by sender
+ * @looked_up_bytes: of the calls in @lookups
  */
 struct bus_quotas {
 	struct account accounts[ACCOUNTS_MAX];
@@ -121,6 +128,7 @@ struct bus_quotas {
 	TAILQ_HEAD(, lookup) lookups;
 	void *index;
 	unsigned int n_lookups;
+	size_t looked_up_bytes;
 };
 
 static struct bus_quotas *quotas_of(struct bus *b)
@@ -334,18 +342,28 @@ static struct lookup *find_lookup(struct bus_quotas *q, const char *sender)
 static int add_call(struct lookup *l, sd_bus_message *call,
 		    sd_bus_message_handler_t method, sd_bus_error *error)
 {
+	struct bus_quotas *q = l->bus->quotas;
 	struct looked_up *calls;
+	size_t bytes;
+	int r;
 
 	if (l->n_calls >= KEPT_MAX)
 		return refuse(error);
-	if (l->n_calls && l->bus->quotas->n_lookups > LOOKUPS_OF_CALLS_MAX)
+	if (l->n_calls && q->n_lookups > LOOKUPS_OF_CALLS_MAX)
+		return refuse_crowd(error);
+	r = bus_message_bytes(call, LOOKED_UP_BYTES_MAX, &bytes);
+	if (r < 0)
+		return r;
+	if (q->looked_up_bytes && bytes > LOOKED_UP_BYTES_SMALL &&
+	    q->looked_up_bytes + bytes > LOOKED_UP_BYTES_MAX)
 		return refuse_crowd(error);
 	calls = reallocarray(l->calls, l->n_calls + 1, sizeof(*calls));
 	if (!calls)
 		return -ENOMEM;
 	l->calls = calls;
 	l->calls[l->n_calls++] =
-		(struct looked_up){ sd_bus_message_ref(call), method };
+		(struct looked_up){ sd_bus_message_ref(call), bytes, method };
+	q->looked_up_bytes += bytes;
 	return 1;
 }
 
@@ -358,8 +376,10 @@ static void lookup_free(void *userdata)
 	TAILQ_REMOVE(&q->lookups, l, list);
 	q->n_lookups--;
 	sd_bus_slot_unref(l->slot);
-	for (size_t i = 0; i < l->n_calls; i++)
+	for (size_t i = 0; i < l->n_calls; i++) {
+		q->looked_up_bytes -= l->calls[i].bytes;
 		sd_bus_message_unref(l->calls[i].call);
+	}
 	free(l->calls);
 	free(l);
 }

@@ -10,7 +10,6 @@ import dbus.lowlevel
 import pytest
 from dbus.mainloop.glib import DBusGMainLoop
 from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, arrive, paused
-from test_varlink import largest_kib
 
 REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
 # The bus allows a connection 128 calls that have no reply yet.
@@ -38,12 +37,10 @@ def is_refused(sutrod: Sutrod, member: str = "") -> bool:
     return False
 
 
-def listener(bus: Bus) -> tuple[dbus.bus.BusConnection, list[dbus.lowlevel.Message]]:
-    """A connection, and the messages of sutrod to it in the order of their arrival."""
+def new_listener(bus: Bus) -> tuple[dbus.bus.BusConnection, list[dbus.lowlevel.Message]]:
+    """A connection that has called nothing, and the messages of sutrod to it."""
     caller = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
     owner = caller.get_name_owner(NAME)
-    # The user of a connection is looked up at its first call.
-    caller.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
     sent: list[dbus.lowlevel.Message] = []
 
     def on_message(_connection: dbus.bus.BusConnection, message: dbus.lowlevel.Message) -> None:
@@ -51,6 +48,15 @@ def listener(bus: Bus) -> tuple[dbus.bus.BusConnection, list[dbus.lowlevel.Messa
             sent.append(message)
 
     caller.add_message_filter(on_message)
+    return caller, sent
+
+
+def listener(bus: Bus) -> tuple[dbus.bus.BusConnection, list[dbus.lowlevel.Message]]:
+    """A connection, and the messages of sutrod to it in the order of their arrival."""
+    caller, sent = new_listener(bus)
+    # The user of a connection is looked up at its first call.
+    caller.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
+    sent.clear()
     return caller, sent
 
 
@@ -323,8 +329,6 @@ def test_siblings_are_written_when_their_scale_changes(
 
 BATCH = 200
 BOXES = 1500
-# Of memory, less than an entry for a cgroup.
-CGROUP_KIB = 0.1
 
 
 def many_boxes(machine: Machine, systemd: Systemd, weight: int = 300) -> list[str]:
@@ -416,24 +420,6 @@ def test_calls_between_parts_of_a_walk(
     is_resolved = [message.get_signature() == "sasaa{sv}" for message in sent]
     assert is_resolved.index(False) >= parts - 1
     caller.close()
-
-
-def test_memory_of_a_check_without_files(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod
-) -> None:
-    """CheckPolicies of the files in force, which every user may call, keeps nothing for cgroups
-    without settings: its time would grow with their number as its memory does.
-    """
-    many_boxes(machine, systemd)
-    systemd.start("a.service", 200)
-    sutrod.start()
-    sutrod.call("SetPolicy", "a.service", [("ReadBandwidthMin", "/dev/sda 5M")], "runtime")
-    sutrod.call("ListUnits")
-    before_kib = largest_kib(sutrod)
-    for _ in range(3):
-        verdict, devices = sutrod.call("CheckPolicies", dbus.Array([], signature="(ss)"))
-        assert (verdict, [d["device"] for d in devices]) == ("unknown", ["/dev/sda"])
-    assert largest_kib(sutrod) - before_kib < BOXES * CGROUP_KIB
 
 
 @pytest.mark.parametrize("member", ["ListUsage", "Explain"])
