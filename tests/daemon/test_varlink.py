@@ -33,6 +33,7 @@ KINDS = {
 }
 # Connections that read nothing, less than a user may have, and the memory that one may take.
 DEAF, ROUNDS, KEPT_KIB = 12, 30, 1024
+USER_MAX = 16
 # A message may have 64 KiB; sd-varlink takes 16 MiB.
 LONG_BYTES, LONGEST_BYTES = 15 << 20, 1 << 16
 # More replies than a socket takes before one is read.
@@ -240,6 +241,19 @@ def test_a_client_that_goes_costs_nothing(held: Sutrod) -> None:
     held.elapse(3)
     with link(held) as one:
         assert one.call("ListDevices")["parameters"]["devices"]
+
+
+def test_connections_of_a_user(held: Sutrod) -> None:
+    """A user has 16. A further one is closed, and the place of one that has ended is free."""
+    with contextlib.ExitStack() as stack:
+        many = [stack.enter_context(link(held)) for _ in range(USER_MAX)]
+        assert all(one.call("ListDevices")["parameters"]["devices"] for one in many)
+        with link(held) as beyond:
+            assert not beyond.socket.recv(1)
+        many[0].socket.close()
+        held.settle()
+        with link(held) as other:
+            assert other.call("ListDevices")["parameters"]["devices"]
 
 
 def weight_of(reply: dict, name: str) -> int:
