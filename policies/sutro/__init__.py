@@ -37,6 +37,7 @@ show_promises  the same: promises, policies
 show_top       the same: top, on a terminal a screen with a selected row
 pager          long answers on a terminal
 files          files that other programs may read at any time
+objects        objects in JSON from files, checked against a shape
 chart          promises over time as PNG or HTML
 
 program        the life of a policy program

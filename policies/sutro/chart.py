@@ -6,9 +6,9 @@ line is the stated one, where the disks cannot grant all of it.
 """
 
 import html as markup
+import io
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Protocol
 
 from . import values
@@ -78,8 +78,8 @@ def need_matplotlib() -> None:
         ) from None
 
 
-def png(panels: Sequence[Panel], file: Path) -> None:
-    """Write the panels as a PNG; OSError if the file cannot be written."""
+def png(panels: Sequence[Panel]) -> bytes:
+    """The panels as a PNG."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -104,8 +104,10 @@ def png(panels: Sequence[Panel], file: Path) -> None:
     lines = axes[0][0].get_lines()[:3]
     figure.legend(lines, ["stated", "granted", "got"], ncols=3, fontsize=8, loc="upper right")
     figure.tight_layout(rect=(0, 0, 1, 0.97))
-    figure.savefig(file, dpi=100)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=100)
     pyplot.close(figure)
+    return drawn.getvalue()
 
 
 # HTML
@@ -142,11 +144,11 @@ HEAD = """<!DOCTYPE html>
 """
 
 
-def html(panels: Sequence[Panel], file: Path) -> None:
-    """Write the panels as one HTML file; OSError if it cannot be written."""
+def html(panels: Sequence[Panel]) -> bytes:
+    """The panels as one HTML file."""
     first = min(panel.seconds[0] for panel in panels)
     body = "".join(_section(panel, min(first, -1.0)) for panel in panels)
-    file.write_text(HEAD + body + "</body>\n</html>\n", encoding="utf-8")
+    return (HEAD + body + "</body>\n</html>\n").encode()
 
 
 def _section(panel: Panel, first_s: float) -> str:

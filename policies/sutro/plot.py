@@ -8,17 +8,17 @@ The samples come from the daemon, which keeps the last ten minutes, or from a fi
 import argparse
 import asyncio
 import contextlib
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import chart, units
+from . import chart, objects, units
 from .answer import Answer
 from .client import Client
 from .errors import NoSuchPromise, NoSuchUnit, SutroError, UsageError, of_file
+from .files import replace
+from .objects import NUMBER, STRING, Kind, Optional, is_number
 from .promises import worst_first
-from .recording import is_number
 
 Dict = dict[str, Any]
 
@@ -71,11 +71,8 @@ async def plot(client: Client | None, args: argparse.Namespace) -> Answer:
     panels = _recorded(args.source) if client is None else await _remembered(client)
     panels = _chosen(panels, args.unit)
     _count_back(panels)
-    try:
-        draw = chart.png if output.suffix == ".png" else chart.html
-        draw(panels, output)
-    except OSError as error:
-        raise of_file(output, error) from None
+    draw = chart.png if output.suffix == ".png" else chart.html
+    replace(output, draw(panels))
     drawn = [
         {"unit": one.unit, "key": one.key, "path": one.path, "samples": len(one.seconds)}
         for one in panels
@@ -98,21 +95,25 @@ async def _remembered(client: Client) -> list[Panel]:
     return await asyncio.gather(*map(one, worst_first(await client.promises())))
 
 
-FIELDS = ("time", "got", "value", "granted")
+NUMBERS = ("time", "got", "value", "granted")
+SAMPLE = {"unit": STRING, "cgroup": Optional(STRING, ""), "key": STRING, "path": STRING}
+SAMPLE |= dict.fromkeys(NUMBERS, NUMBER)
+# An earlier version wrote no cgroup; null is a limit of infinity.
+SAMPLE |= {"value": Kind(f"{NUMBER.expected}, or null", lambda v: v is None or is_number(v))}
 
 
 def _recorded(file: str) -> list[Panel]:
     """The samples in a file of `watch --json`; SutroError with the line of a mistake."""
     panels: dict[tuple[str, str, str], Panel] = {}
     try:
-        with open(file, encoding="utf-8") as stream:
+        with open(file, encoding="utf-8", newline="\n") as stream:
             for number, line in enumerate(stream, 1):
                 # A recording that was killed ends within a line.
                 if line.strip() and (sample := _sample(line, f"{file}:{number}")):
                     owner = sample["unit"] or sample["cgroup"]
                     name = (owner, sample["key"], sample["path"])
                     panel = panels.setdefault(name, Panel(*name))
-                    panel.add(*(sample[name] for name in FIELDS))
+                    panel.add(*(sample[name] for name in NUMBERS))
     except OSError as error:
         raise of_file(file, error) from None
     except UnicodeDecodeError:
@@ -129,23 +130,17 @@ def _sample(line: str, where: str) -> Dict | None:
     """
     expected = "expected the output of sutroctl watch --json"
     try:
-        sample = json.loads(line)
-    except (ValueError, RecursionError):
+        entry = objects.parse(line)
+    except objects.NotJSON:
         if not line.endswith("\n"):
             return None
         raise SutroError(f"{where}: '{line.strip()[:60]}' is not JSON; {expected}") from None
-    if not isinstance(sample, dict):
-        raise SutroError(f"{where}: this line is not a JSON object; {expected}")
-    sample.setdefault("cgroup", "")  # a recording of an earlier version
-    for name in ("unit", "cgroup", "key", "path"):
-        if not isinstance(sample.get(name), str):
-            raise SutroError(f"{where}: '{name}' is missing or not a string; {expected}")
-    if "value" in sample and sample["value"] is None:
-        return None
-    for name in FIELDS:
-        if not is_number(sample.get(name)):
-            raise SutroError(f"{where}: '{name}' is missing or not a number; {expected}")
-    return sample
+    try:
+        sample = objects.checked(entry, SAMPLE)
+    except objects.WrongField as error:
+        text = str(error) if isinstance(entry, dict) else "this line is not a JSON object"
+        raise SutroError(f"{where}: {text}; {expected}") from None
+    return None if sample["value"] is None else sample
 
 
 def _chosen(panels: list[Panel], wanted: list[str]) -> list[Panel]:

@@ -11,31 +11,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from . import objects
 from .errors import UsageError, of_file
+from .objects import BOOL, NUMBER, STRING, Kind, Optional, is_number
 
 Dict = dict[str, Any]
 
-ROW = {"unit": str, "cgroup": str, "device": str, "name": str, "fails": bool}
-# Numbers of the daemon have 64 bits at most.
-NUMBER_MOST = 2**64
 # The end of the year 9999.
 TIME_MOST_S = 253_402_300_799
-
-
-def is_number(value: Any, most: float = NUMBER_MOST) -> bool:
-    """Is it a number from 0 to `most`? NaN is none."""
-    return isinstance(value, (int, float)) and 0 <= value <= most
-
-
-def _is_value(value: Any) -> bool:
-    """Is it the value of a line? None is infinity."""
-    return value is None or is_number(value)
-
-
-LINES = {"about": str, "key": str, "value": _is_value, "granted": is_number}
-LINES |= {"got": is_number, "state": str, "cause": str}
-LEAVES = {"leaf": str, "share": is_number, "weight": is_number}
-RECORD = {"time": lambda value: is_number(value, TIME_MOST_S), "rows": list}
+TIME = Kind("a number of seconds from 0 to the year 9999", lambda v: is_number(v, TIME_MOST_S))
+# Not each recording has all of these fields.
+LINE = {"about": STRING, "key": STRING, "path": Optional(STRING), "percent": Optional(NUMBER)}
+# A ceiling of infinity has null.
+LINE |= {"value": Kind(f"{NUMBER.expected}, or null", lambda v: v is None or is_number(v))}
+LINE |= {"granted": NUMBER, "got": NUMBER, "state": STRING, "cause": STRING}
+LEAF = {"leaf": STRING, "share": NUMBER, "weight": NUMBER}
+ROW = {"unit": STRING, "cgroup": STRING, "device": STRING, "name": STRING, "fails": BOOL}
+ROW |= {"lines": [LINE], "leaves": [LEAF]}
+RECORD = {"time": TIME, "rows": [ROW]}
+REMEDY = "make one: sutroctl top --record FILE"
 
 
 @dataclass
@@ -51,63 +45,32 @@ class Record:
         return json.dumps({"time": self.time_s, "rows": self.rows})
 
 
-def _has(entry: Any, shape: dict[str, Any]) -> bool:
-    """Is it an object with these keys, with values of these types or that pass these checks?"""
-    return isinstance(entry, dict) and all(
-        isinstance(entry.get(key), kind) if isinstance(kind, type) else kind(entry.get(key))
-        for key, kind in shape.items()
-    )
-
-
-def _all_have(entries: Any, shape: dict[str, Any]) -> bool:
-    """Is it a list of such objects?"""
-    return isinstance(entries, list) and all(_has(entry, shape) for entry in entries)
-
-
-def _is_row(row: Any) -> bool:
-    """Is it a row of usage.py?"""
-    return (
-        _has(row, ROW)
-        and _all_have(row.get("lines"), LINES)
-        and _all_have(row.get("leaves"), LEAVES)
-    )
-
-
-def parse(text: str) -> Record:
-    """The record in a line; ValueError for any other text."""
-    try:
-        entry = json.loads(text)
-    except RecursionError:
-        raise ValueError("this line is not a record of sutroctl top") from None
-    if not _has(entry, RECORD) or not all(map(_is_row, entry["rows"])):
-        raise ValueError("this line is not a record of sutroctl top")
-    return Record(entry["time"], entry["rows"])
-
-
 def read(file: str) -> list[Record]:
     """All records of a file; the last line may be cut off, as after a kill.
 
     UsageError with the line of a mistake, SutroError if the file cannot be read.
     """
     try:
-        lines = Path(file).read_text().splitlines()
+        # Lines of JSON have no other separator: a string may have U+2028.
+        lines = Path(file).read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError:
-        raise UsageError(
-            f"{file}: this is not UTF-8", "make one: sutroctl top --record FILE"
-        ) from None
+        raise UsageError(f"{file}: this is not UTF-8", REMEDY) from None
     except OSError as error:
         raise of_file(file, error) from None
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(parse(line))
-        except ValueError as error:
-            if number < len(lines) or number == 1:
+            if line.strip():
+                record = objects.read(line, RECORD)
+                found.append(Record(record["time"], record["rows"]))
+        except objects.Mistake as error:
+            is_cut = isinstance(error, objects.NotJSON) and number == len(lines)
+            if not is_cut or not found:
                 raise UsageError(
-                    f"{file}:{number}: {error}", "make one: sutroctl top --record FILE"
+                    f"{file}:{number}: this line is not a record of sutroctl top: {error}", REMEDY
                 ) from None
     if not found:
-        raise UsageError(f"{file}: there is no record", "make one: sutroctl top --record FILE")
+        raise UsageError(f"{file}: there is no record", REMEDY)
     return found
 
 

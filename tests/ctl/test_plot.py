@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shapes import PLOT, fits
 from sutro import chart
+from sutro.errors import SutroError
+from test_recording import ANY
 
 
 def picture(file):
@@ -132,6 +134,13 @@ def test_recorded_ceiling_of_infinity(tmp_path):
         (json.dumps(sample(1.0, float("inf"))), "'got' is missing or not a number"),
         (json.dumps(sample(10**400, 5)), "'time' is missing or not a number"),
         ("[" * 100000, "is not JSON"),
+        (json.dumps(sample(1.0, 5, unit="\ud800")), "'unit' is missing or not a string of UTF-8"),
+        (json.dumps(sample(1.0, 5, path="/\0")), "'path' is missing or not a string of UTF-8"),
+        (json.dumps(sample(1.0, True)), "'got' is missing or not a number"),
+        (
+            json.dumps(sample(1.0, 5, value="x")),
+            "'value' is missing or not a number from 0 to 2^64",
+        ),
     ],
 )
 def test_recording_with_a_mistake(tmp_path, line, expected):
@@ -143,6 +152,48 @@ def test_recording_with_a_mistake(tmp_path, line, expected):
     assert (run.status, run.out) == (1, "")
     assert run.err.startswith(f"sutroctl: {source}:2: ") and expected in run.err
     assert not file.exists()
+
+
+@pytest.mark.parametrize("suffix", ["html", "png"])
+def test_output_of_a_failure(tmp_path, monkeypatch, suffix):
+    """The file keeps its text, and there is no other one beside it."""
+    file, whole = tmp_path / f"plot.{suffix}", record(tmp_path, sample(1.0, 5))
+    file.write_text("before")
+    monkeypatch.setattr(chart, "need_matplotlib", lambda: None)
+
+    def failing(*_):
+        raise SutroError("there is no ink")
+
+    for drawing in ("html", "png"):
+        monkeypatch.setattr(chart, drawing, failing)
+    run = sutroctl("plot", "--from", whole, "-o", str(file), **NOWHERE)
+    assert (run.status, run.err) == (1, "sutroctl: there is no ink\n")
+    source = record(tmp_path, sample(1.0, 5), sample(1.0, 5, path="/\ud800"))
+    run = sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE)
+    assert run.status == 1 and run.err.startswith(f"sutroctl: {source}:2: 'path' is missing or not")
+    assert file.read_text() == "before"
+    assert sorted(one.name for one in tmp_path.iterdir()) == [file.name, "record.json"]
+
+
+def test_output_is_replaced_as_a_whole(tmp_path):
+    """A program that reads the former picture has all of it."""
+    source, file = record(tmp_path, sample(1.0, 5)), tmp_path / "plot.html"
+    file.write_text("before")
+    with file.open() as before:
+        assert sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE).status == 0
+        assert before.read() == "before"
+    assert len(picture(file)[1]) == 1
+
+
+@given(st.sampled_from(sorted(sample(1.0, 5, cgroup=""))), ANY)
+def test_any_value_in_a_recording(tmp_path_factory, field, value):
+    """It is drawn, or refused in one line with the file, the line and the field."""
+    folder = tmp_path_factory.mktemp("any")
+    source = record(folder, sample(1.0, 5), sample(1.0, 5) | {field: value})
+    run = sutroctl("plot", "--from", source, "-o", str(folder / "plot.html"), **NOWHERE)
+    if run.status != 0:
+        (line,) = run.err.splitlines()
+        assert line.startswith(f"sutroctl: {source}:2: '{field}' is missing or not"), run.err
 
 
 def test_binary_recording(tmp_path):

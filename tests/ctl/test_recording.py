@@ -2,10 +2,14 @@
 """Recordings of top: a cut last line is no mistake, anything else that is no record is one."""
 
 import json
+import re
 
 import pytest
 from conftest import NOWHERE, sutroctl
+from hypothesis import given
+from hypothesis import strategies as st
 from sutro.recording import Record, read
+from sutro.view import ORDERS
 from test_view import ROWS
 
 LOST = (
@@ -28,6 +32,55 @@ def test_round_trip(tmp_path):
         (1.7e9, ROWS),
         (1.7e9 + 1, ROWS[:1]),
     ]
+
+
+def test_fields_of_others(tmp_path):
+    """They are left out, whatever they are."""
+    more = GOOD.replace('"got": 20', '"got": 20, "gain": "x", "more": "\\ud800"')
+    assert read(write(tmp_path, more))[0].rows == ROWS
+
+
+# A field of a record, or an entry of a list, and the value that takes its place.
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(), max_size=5)
+    | st.sampled_from(["\ud800", "\0", "\n", "/", ""]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+def changed(entry, place, value):
+    """A JSON value in which the part with that number is another one."""
+    entry = json.loads(json.dumps(entry))
+    parts = []
+
+    def walk(one):
+        for key in one if isinstance(one, dict) else range(len(one)):
+            parts.append((one, key))
+            if isinstance(one[key], (dict, list)):
+                walk(one[key])
+
+    walk(entry)
+    inside, key = parts[place % len(parts)]
+    inside[key] = value
+    return entry
+
+
+@given(st.integers(0, 999), ANY, st.sampled_from(sorted(ORDERS)), st.sampled_from(["-j", "--tree"]))
+def test_any_value_in_a_recording(tmp_path_factory, place, value, order, option):
+    """It is shown, or refused in one line with the file, the line and the field."""
+    line = json.dumps(changed(json.loads(GOOD), place, value))
+    file = write(tmp_path_factory.mktemp("any"), GOOD, line)
+    run = sutroctl("top", "--from", file, "--batch", "--order", order, option, **NOWHERE)
+    if run.status != 0:
+        first, remedy = run.err.splitlines()
+        assert run.status == 2 and remedy.strip() == "make one: sutroctl top --record FILE"
+        where = re.escape(f"sutroctl: {file}:2: this line is not a record of sutroctl top: ")
+        assert re.fullmatch(where + r"'(time|rows)\S*' is missing or not .*", first), run.err
 
 
 def test_ceiling_of_infinity(tmp_path):
@@ -60,6 +113,22 @@ def test_ceiling_of_infinity(tmp_path):
             ":1: this line is not a record",
         ),
         (["[" * 100000], ":1: this line is not a record"),
+        (
+            [GOOD.replace('"got": 20', '"got": 20, "percent": "x"')],
+            ":1: this line is not a record of sutroctl top: 'rows[0].lines[0].percent' is missing "
+            "or not a number from 0 to 2^64\n          make one: sutroctl top --record FILE\n",
+        ),
+        (
+            [GOOD.replace('"a.slice"', r'"\ud800"', 1)],
+            ":1: this line is not a record of sutroctl top: 'rows[0].unit' is missing or not a "
+            "string of UTF-8 without NUL",
+        ),
+        ([GOOD.replace("/a.slice", r"\u0000")], "'rows[0].cgroup' is missing or not a string"),
+        ([GOOD.replace('"value": 70, ', "")], "'rows[1].lines[0].value' is missing or not a numb"),
+        ([GOOD.replace('"got": 20', '"got": true')], "'rows[0].lines[0].got' is missing or not"),
+        ([GOOD.replace('"time": 1', '"time": ' + 5000 * "1")], "'time' is missing or not a number"),
+        # The last line is whole.
+        ([GOOD, '{"time": 1, "rows": [3]}'], ":2: this line is not a record of sutroctl top: "),
     ],
 )
 def test_no_recording(tmp_path, lines, expected):
