@@ -23,7 +23,6 @@ import argparse
 import asyncio
 import contextlib
 import fcntl
-import json
 import os
 import re
 import sys
@@ -32,9 +31,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from . import __version__, reach, values
+from . import __version__, objects, reach, values
 from .client import Client
 from .errors import BadPolicy, OutOfReach, SutroError, UsageError, of_file
+from .objects import STRING, Kind, Map, Optional
 from .program import Program, log
 
 Dict = dict[str, Any]
@@ -66,6 +66,14 @@ FORM = (
     f"allowed is {PREFIX}KEY.VOLUME with KEY {', '.join(KEYS)}; {PREFIX}path.VOLUME; "
     f"{PREFIX}weight and {PREFIX}class"
 )
+# Fields of the state of a container, and of its config.json. Runtimes, which are in Go,
+# take null for a missing object.
+PID = Kind("the number of a process", lambda value: type(value) is int and 0 <= value < 2**31)
+STATE = {"id": STRING, "status": STRING, "bundle": STRING, "pid": Optional(PID, 0)}
+MOUNT = {"source": Optional(STRING, ""), "destination": Optional(STRING, "")}
+LINUX = {"cgroupsPath": Optional(STRING, "")}
+CONFIG = {"annotations": Optional(Map(STRING), {}), "mounts": Optional([MOUNT], [])}
+CONFIG |= {"linux": Optional(LINUX, {"cgroupsPath": ""})}
 PATH_FORM = "allowed is the absolute path of a volume in the container, such as /var/lib/db"
 
 
@@ -125,7 +133,7 @@ def _place(name: str, text: str) -> str:
 def _source(name: str, volume: str, place: str, mounts: list[Dict]) -> str:
     """The path of a volume on the host."""
     for one in mounts:
-        source, folder = one.get("source", ""), os.path.split(one.get("source", ""))
+        source, folder = one["source"], os.path.split(one["source"])
         is_named = folder[1] == "_data" and os.path.basename(folder[0]) == volume
         if source.startswith("/") and (one["destination"] == place if place else is_named):
             if why := reach.obstacle(source):
@@ -156,12 +164,17 @@ def subject(cgroup: str) -> str:
 
 
 def _configuration(state: Dict) -> Dict:
-    """config.json of the bundle."""
+    """config.json of the bundle; SutroError if it cannot be read or has a mistake."""
     file = Path(state["bundle"]) / "config.json"
+    remedy = "the runtime writes this file; make the container anew"
     try:
-        return json.loads(file.read_text())
+        return objects.read(file.read_text(encoding="utf-8"), CONFIG)
     except OSError as error:
         raise of_file(file, error) from None
+    except UnicodeDecodeError:
+        raise SutroError(f"{file}: this is not UTF-8", remedy) from None
+    except objects.Mistake as error:
+        raise SutroError(f"{file}: {error}", remedy) from None
 
 
 # Records of containers with a policy
@@ -255,19 +268,24 @@ class Watch(Program):
 async def apply(state: Dict) -> None:
     """Set the policy of a container that is created, reset that of one that has stopped."""
     found = _configuration(state)
-    who = subject(found.get("linux", {}).get("cgroupsPath", ""))
+    who = subject(found["linux"]["cgroupsPath"])
     file = _file(state)
-    if state.get("status") == STOPPED:
+    if state["status"] == STOPPED:
         async with Client() as client:
             await _reset(client, file, who)
         return
-    pairs = assignments(found.get("annotations", {}), found.get("mounts", []))
+    pairs = assignments(found["annotations"], found["mounts"])
     if not pairs:
         return
     if not _is_root():
         raise SutroError(
             "annotations of Sutro have no effect for containers without root",
             "set the policy of the user: sutroctl policy set user-UID.slice KEY=VALUE",
+        )
+    if not state["pid"]:
+        raise SutroError(
+            f"the state of the container has no 'pid' (status '{state['status']:.40}')",
+            "run the hook at the stage createRuntime, see sutro-oci(8)",
         )
     async with Client() as client:
         await _set(client, file, who, state["pid"], pairs)
@@ -313,12 +331,10 @@ def main(argv: list[str] | None = None) -> int:
     if parser.parse_args(argv).verb:
         return _watch()
     try:
-        state = json.load(sys.stdin)
-        is_stopped = state["status"] == STOPPED
-        Path(state["bundle"])
-        ID.fullmatch(state["id"])
-    except (ValueError, KeyError, TypeError):
-        print("sutro-oci: standard input is no state of an OCI runtime", file=sys.stderr)
+        # Python has None for a stream that is closed.
+        state = objects.read(sys.stdin.read() if sys.stdin else "", STATE)
+    except (OSError, ValueError) as error:  # ValueError: a Mistake, or bytes that are no text
+        print(f"sutro-oci: standard input is no state of an OCI runtime: {error}", file=sys.stderr)
         print("           Podman runs it, see sutro-oci(8)", file=sys.stderr)
         return 2
     try:
@@ -330,7 +346,7 @@ def main(argv: list[str] | None = None) -> int:
         # crun shows no output of hooks.
         syslog.openlog("sutro-oci", syslog.LOG_PID, syslog.LOG_DAEMON)
         text = "; ".join(filter(None, (error.message, error.hint)))
-        syslog.syslog(syslog.LOG_ERR, f"container {state.get('id', '')}: {text}")
+        syslog.syslog(syslog.LOG_ERR, f"container {state['id']}: {text}")
         # A container that has stopped is gone; its policy has no effect any more.
-        return 0 if is_stopped else 1
+        return 0 if state["status"] == STOPPED else 1
     return 0

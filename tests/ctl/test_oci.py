@@ -9,10 +9,13 @@ import sys
 import threading
 
 import pytest
-from conftest import NOWHERE, POLICIES, process
+from conftest import NOWHERE, POLICIES, environment, process
 from fakemachine import wait_until
+from hypothesis import given
+from hypothesis import strategies as st
 from sutro import oci, values
 from sutro.errors import SutroError
+from test_recording import ANY
 
 ID = "4f5e"
 SCOPE = f"libpod-{ID}.scope"
@@ -317,14 +320,120 @@ def test_daemon_that_does_not_run(container):
     assert run.err.startswith("sutro-oci: there is no system bus")
 
 
+GOOD = {"id": ID, "status": "created", "pid": 1, "bundle": "/"}
+
+
 @pytest.mark.parametrize(
-    "text",
-    ["", "{}", "[]", '{"status": "created", "bundle": 3}', '{"status": "created", "bundle": "/"}'],
+    ("text", "expected"),
+    [
+        ("", "this is not JSON"),
+        ("{}", "'id' is missing or not a string"),
+        ("[]", "this is not a JSON object"),
+        ('{"status": "created", "bundle": 3}', "'id' is missing"),
+        ('{"status": "created", "bundle": "/"}', "'id' is missing"),
+        (json.dumps(GOOD | {"bundle": "/a\0b"}), "'bundle' is missing or not a string of UTF-8"),
+        (json.dumps(GOOD | {"bundle": "/\ud800"}), "'bundle' is missing or not a string of UTF-8"),
+        (json.dumps(GOOD | {"id": "\0"}), "'id' is missing or not a string"),
+        (json.dumps(GOOD | {"status": 3}), "'status' is missing or not a string"),
+        (json.dumps(GOOD | {"pid": "1"}), "'pid' is missing or not the number of a process"),
+        (json.dumps(GOOD | {"pid": 2**31}), "'pid' is missing or not the number of a process"),
+        ("[" * 100000, "this is not JSON, or nests too deep"),
+    ],
 )
-def test_input_that_is_no_state(text):
+def test_input_that_is_no_state(text, expected):
     run = process("sutro-oci", stdin=text)
     assert run.status == 2
-    assert run.err.startswith("sutro-oci: standard input is no state of an OCI runtime")
+    first, remedy = run.err.splitlines()
+    assert first.startswith("sutro-oci: standard input is no state of an OCI runtime: " + expected)
+    assert remedy == "           Podman runs it, see sutro-oci(8)"
+
+
+@pytest.mark.parametrize("stream", ["<&-", "<<<$'\\xff'"])
+def test_input_that_is_no_text(stream):
+    """A closed stream, and bytes that are not UTF-8."""
+    command = f'"$0" "$1" {stream}'
+    program = [sys.executable, POLICIES / "sutro-oci"]
+    run = subprocess.run(
+        ["bash", "-c", command, *program], env=environment(), stderr=subprocess.PIPE, text=True
+    )
+    assert run.returncode == 2
+    first, _ = run.stderr.splitlines()
+    assert first.startswith("sutro-oci: standard input is no state of an OCI runtime: ")
+
+
+LINUX = {"linux": {"cgroupsPath": CGROUP}}
+STRING = "is missing or not a string of UTF-8 without NUL"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "this is not JSON: "),
+        ("{" * 100000, "this is not JSON: "),
+        ("[" * 100000, "this is not JSON, or nests too deep"),
+        ("[]", "this is not a JSON object"),
+        ('"x"', "this is not a JSON object"),
+        (b"{\xff}", "this is not UTF-8"),
+        (LINUX | {"annotations": [3]}, "'annotations' is missing or not a JSON object"),
+        (LINUX | {"annotations": {"a.b/c": 3}}, f"'annotations.a.b/c' {STRING}"),
+        (
+            LINUX | {"annotations": {"io.sutro/\0": "1"}},
+            "'annotations' is missing or not an object",
+        ),
+        (LINUX | {"annotations": {"io.sutro/weight": "\ud800"}}, "'annotations.io.sutro/weight' "),
+        (LINUX | {"mounts": {}}, "'mounts' is missing or not a list"),
+        (LINUX | {"mounts": [*MOUNTS, "/srv"]}, "'mounts[4]' is missing or not a JSON object"),
+        (LINUX | {"mounts": [{"source": 3}]}, f"'mounts[0].source' {STRING}"),
+        (LINUX | {"mounts": [{"source": "/\0/_data"}]}, f"'mounts[0].source' {STRING}"),
+        (LINUX | {"mounts": [{"destination": []}]}, f"'mounts[0].destination' {STRING}"),
+        ({"linux": "x"}, "'linux' is missing or not a JSON object"),
+        ({"linux": {"cgroupsPath": 3}}, f"'linux.cgroupsPath' {STRING}"),
+        ({"linux": {"cgroupsPath": "/a\0"}}, f"'linux.cgroupsPath' {STRING}"),
+    ],
+)
+def test_configuration_with_a_mistake(container, hook, tmp_path, text, expected):
+    """The error names the file and the field; a container that has stopped is gone."""
+    state, file = container({"weight": "300"}), tmp_path / "config.json"
+    text = json.dumps(text) if isinstance(text, dict) else text
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    for status, expected_status in ("created", 1), ("stopped", 0):
+        status, printed = hook(state | {"status": status})
+        assert status == expected_status
+        first, remedy = printed.splitlines()
+        assert first.startswith(f"sutro-oci: {file}: {expected}"), printed
+        assert "make the container anew" in remedy
+
+
+@given(st.sampled_from(["annotations", "mounts", "linux", "io.sutro/weight", *MOUNTS[1]]), ANY)
+def test_any_value_in_the_configuration(tmp_path_factory, name, value):
+    """It is accepted, or refused with the name of the file, the annotation or the field."""
+    folder = tmp_path_factory.mktemp("any")
+    mount, annotations = dict(MOUNTS[1]), {"io.sutro/weight": "300"}
+    found = LINUX | {"annotations": annotations, "mounts": [mount]}
+    place = next((one for one in (annotations, mount) if name in one), found)
+    place[name] = value
+    (folder / "config.json").write_text(json.dumps(found))
+    try:
+        asyncio.run(oci.apply(GOOD | {"bundle": str(folder), "status": "created"}))
+    except SutroError as error:
+        known = (str(folder), "annotation io.sutro/weight", "cgroupsPath", "without root")
+        assert any(part in error.message for part in known), error.message
+
+
+def test_state_without_a_process(sutrod, container, hook):
+    """A policy without a process of its container would be reset at once."""
+    status, printed = hook(container({"weight": "300"}) | {"pid": None})
+    assert status == 1 and "the state of the container has no 'pid'" in printed
+    assert in_force(sutrod) == []
+
+
+@pytest.mark.parametrize("name", ["annotations", "mounts"])
+def test_fields_that_are_null(sutrod, container, hook, tmp_path, name):
+    """As the encoder of Go writes empty ones."""
+    state, file = container({"weight": "300"}), tmp_path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {name: None}))
+    assert hook(state) == (0, "")
+    assert in_force(sutrod) == ([] if name == "annotations" else ["Weight=300"])
 
 
 def test_hook_file():
