@@ -24,7 +24,7 @@ from typing import Any, Self
 from dbus_next import BusType, Message, MessageFlag, MessageType, Variant
 from dbus_next._private.constants import LITTLE_ENDIAN
 from dbus_next.aio import MessageBus
-from dbus_next.errors import AuthError, InvalidAddressError
+from dbus_next.errors import AuthError
 
 from . import errors
 
@@ -33,6 +33,7 @@ ANSWER_TIMEOUT_S = 25.0  # the timeout of libdbus and sd-bus
 PASSWORD_TIMEOUT_S = 300.0
 # dbus-daemon refuses the 129th call without an answer on one connection.
 CALLS_AT_ONCE = 32
+ADDRESS = "DBUS_SYSTEM_BUS_ADDRESS"
 
 DBUS = "org.freedesktop.DBus"
 PROPERTIES = DBUS + ".Properties"
@@ -129,6 +130,22 @@ def _failure(service: str, member: str, name: str, text: str) -> errors.SutroErr
     )
     return errors.SutroError(
         f"{people} answered: {text}", "" if has_remedy else f"see: {_log_of(service)}"
+    )
+
+
+def _no_bus(address: str | None, error: Exception) -> errors.BusUnavailable:
+    """The failure to reach the bus at an address of the environment, or without one."""
+    reason = getattr(error, "strerror", None) or str(error) or "no answer"
+    is_malformed = isinstance(error, (OverflowError, ValueError))
+    port = re.search(r"\bport=([^,;]*)", address or "")
+    if port and (isinstance(error, OverflowError) or not re.fullmatch("[0-9]+", port[1])):
+        reason = f"port '{port[1]:.40}' is no number from 1 to 65535"
+    where = "its usual place" if address is None else address or "''"
+    remedies = [] if is_malformed else ["start it: systemctl start dbus"]
+    if address is not None:
+        remedies.append(f"correct {ADDRESS}")
+    return errors.BusUnavailable(
+        f"there is no system bus at {where} ({reason})", ", or ".join(remedies)
     )
 
 
@@ -230,25 +247,20 @@ class Connection:
     async def __aenter__(self) -> Self:
         if self._host:
             return await self._connect_to_host()
-        address = os.environ.get("DBUS_SYSTEM_BUS_ADDRESS", "")
-        where = address or "its usual place"
+        address = os.environ.get(ADDRESS)
         try:
             connecting = _Bus(bus_type=BusType.SYSTEM).connect()
             self._bus = await asyncio.wait_for(connecting, ANSWER_TIMEOUT_S)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             # dbus_next does not read the errors of the futures of such a connection.
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+            where = address or "its usual place"
             raise errors.BusUnavailable(
                 f"the system bus at {where} closed the connection of user {os.getuid()}",
                 "see: journalctl -u dbus; dbus-daemon refuses users of DynamicUser=",
             ) from None
-        except (OSError, AuthError, InvalidAddressError) as error:
-            reason = getattr(error, "strerror", None) or str(error) or "no answer"
-            raise errors.BusUnavailable(
-                f"there is no system bus at {where} ({reason})",
-                "start it: systemctl start dbus"
-                + (", or correct DBUS_SYSTEM_BUS_ADDRESS" if address else ""),
-            ) from None
+        except (OSError, AuthError, OverflowError, ValueError) as error:
+            raise _no_bus(address, error) from None
         return self
 
     async def _connect_to_host(self) -> Self:

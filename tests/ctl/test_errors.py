@@ -65,11 +65,41 @@ def test_no_bus(verb):
     assert "systemctl start dbus" in complaint
 
 
-@pytest.mark.parametrize("address", ["nonsense", "unix:", "tcp:host=", "unix:path=/etc/passwd"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "nonsense",
+        "unix:",
+        "tcp:host=",
+        "unix:path=/etc/passwd",
+        "unix:path=/a%00b",
+        "unix:path=/" + 200 * "a",
+        f"tcp:host={300 * 'a'},port=1",
+    ],
+)
 def test_bad_bus_address(address):
     complaint = fails("status", DBUS_SYSTEM_BUS_ADDRESS=address)
     assert f"no system bus at {address}" in complaint
     assert "correct DBUS_SYSTEM_BUS_ADDRESS" in complaint
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("tcp:host=localhost,port=x", "port 'x' is no number from 1 to 65535"),
+        ("tcp:host=localhost,port=99999", "port '99999' is no number from 1 to 65535"),
+        ("tcp:host=localhost,port=-1", "port '-1' is no number from 1 to 65535"),
+        ("tcp:port=,host=localhost", "port '' is no number from 1 to 65535"),
+        ("unix:path=/nonexistent\udcff", "address contains invalid characters"),
+        ("", "address string contained no addresses"),
+    ],
+)
+def test_malformed_bus_address(address, reason):
+    """No start of the bus would help."""
+    complaint = fails("status", DBUS_SYSTEM_BUS_ADDRESS=address)
+    first, remedy = complaint.splitlines()
+    assert first.startswith(f"there is no system bus at {address or repr('')} ({reason}")
+    assert remedy.strip() == "correct DBUS_SYSTEM_BUS_ADDRESS"
 
 
 @pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
