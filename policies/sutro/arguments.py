@@ -265,7 +265,7 @@ def _add_measurements(verbs: _Verbs) -> None:
     verb = add("slurm-gres", "slurm.gres", "slurm.show", text)
     verb.add_argument("rate", nargs="*", metavar="KIND=PATH:RATE", help="read=/scratch:400M")
     verb.add_argument(
-        "--node", type=_named("node"), metavar="NAME", help="the name of the node (the host's)"
+        "--node", type=_named("node"), metavar="NAME", help="its name, or node[1-4] (the host's)"
     )
 
 

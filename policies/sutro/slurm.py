@@ -54,6 +54,14 @@ GRES = {"ReadBandwidthMin": "sutro_read", "WriteBandwidthMin": "sutro_write"}
 # Bytes per second that one of a GRES stands for.
 UNIT = 10**6
 
+# Names of nodes as in slurm.conf, which has ranges in brackets, and commas between names.
+NODE_FORM = "node names of letters, digits and ._-, such as n1, node[1-4,7] or n1,n2"
+RANGES = r"\[[0-9]{1,18}(?:-[0-9]{1,18})?(?:,[0-9]{1,18}(?:-[0-9]{1,18})?)*\]"
+NODE = rf"(?:[A-Za-z0-9]|{RANGES})(?:[A-Za-z0-9._-]|{RANGES})*"
+NODES = re.compile(f"{NODE}(?:,{NODE})*")
+# Slurm refuses larger ranges ("Too many hosts in range").
+RANGE_MOST = 1 << 16
+
 RECORDS = Path("/run/sutro-slurm")
 ENDED = ".ended"
 RUNTIME = "runtime"
@@ -378,8 +386,21 @@ async def gres(client: Client | None, args: argparse.Namespace) -> Answer:
         {"name": GRES[key], "type": gres_type(path, GRES_FORM), "count": rate // UNIT}
         for key, path, rate in rates
     ]
-    node = args.node or _node_name(args.host)
-    return Answer({"node": node, "resources": resources, "skipped": skipped})
+    return Answer({"node": args.node, "resources": resources, "skipped": skipped})
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find mistakes on the command line before any call; UsageError."""
+    args.node = args.node or _node_name(args.host)
+    names = args.node
+    ranges = ",".join(re.findall(RANGES, names)).replace("[", "").replace("]", "").split(",")
+    bounds = [tuple(map(int, one.split("-"))) for one in ranges if "-" in one]
+    are_ranges = all(low <= high < low + RANGE_MOST for low, high in bounds)
+    # DEFAULT has the defaults of the nodes below it.
+    if not NODES.fullmatch(names) or not are_ranges or "DEFAULT" in names.upper().split(","):
+        raise UsageError(
+            f"'{args.node}' is no name of a node for Slurm", f"allowed are {NODE_FORM}: --node NAME"
+        )
 
 
 def _node_name(host: str) -> str:

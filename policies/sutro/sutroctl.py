@@ -66,6 +66,10 @@ def _check(args: argparse.Namespace) -> None:
         from . import textfile
 
         textfile.check(args)
+    if args.verb == "slurm-gres":
+        from . import slurm
+
+        slurm.check(args)
     if args.verb == "plot":
         from . import plot
 

@@ -487,6 +487,39 @@ def test_gres_of_another_machine():
     assert (run.status, run.out) == (2, "") and "name it: --node NAME" in run.err
 
 
+@pytest.mark.parametrize(
+    "name",
+    "n1|n-1.example_a|node[1-4]|node[001-3,7]|r[0-1]n[2-3]x|[1-4]|n[1-65536]|n[10-010]|n1,n2|"
+    "node[1-4,7],x|defaults".split("|"),
+)
+def test_gres_of_nodes(name):
+    """Names that "scontrol show hostnames" of Slurm 24.11.5 accepts."""
+    run = sutroctl("slurm-gres", "--node", name, "read=/scratch:400M")
+    assert (run.status, run.err) == (0, "")
+    assert run.out.splitlines()[-1] == f"NodeName={name} Gres=sutro_read:scratch:400"
+
+
+@pytest.mark.parametrize(
+    "name",
+    "a b| |a=b|a#b|a\"b|a'b|a\\b|a\nb|a:b|a/b|a;b|a*b|-a|n,-a|ä|,|n,|n1,,n2|node[4-1]|node[a-b]|"
+    "node[]|node[1|node1]|node[1,]|node[1 ,2]|node[1-2-3]|n[1-65537]|DEFAULT|n1,default".split("|"),
+)
+def test_gres_of_a_node_that_slurm_cannot_name(name):
+    """Slurm refuses the line, or takes it for another one."""
+    run = sutroctl("slurm-gres", f"--node={name}", "read=/scratch:400M", **NOWHERE)
+    assert (run.status, run.out) == (2, "")
+    message, form = run.err.rsplit("\n", 2)[:2]
+    assert message == f"sutroctl: '{name}' is no name of a node for Slurm"
+    assert "node[1-4,7] or n1,n2: --node NAME" in form
+
+
+def test_gres_of_a_machine_that_slurm_cannot_name(monkeypatch):
+    """Before any call, for the host's name, too."""
+    monkeypatch.setattr(slurm.socket, "gethostname", lambda: "a b")
+    run = sutroctl("slurm-gres", **NOWHERE)
+    assert run.status == 2 and "'a b' is no name of a node for Slurm" in run.err
+
+
 CONF = "/etc/sutro/sutrod.conf"
 SERVICE = "db.service"
 
