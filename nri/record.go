@@ -11,6 +11,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -50,7 +51,16 @@ func read(file string) (*Record, error) {
 		return nil, err
 	}
 	record := &Record{}
-	return record, json.Unmarshal(text, record)
+	err = json.Unmarshal(text, record)
+	if err == nil && (record.Sandbox == "" || record.Set == nil ||
+		Records(filepath.Dir(file)).file(record.Subject) != file) {
+		err = errors.New("it has no sandbox or set, or the subject of another file")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: this is no record of a policy (%w); if the pod has ended, remove it",
+			file, err)
+	}
+	return record, nil
 }
 
 // Write replaces a record at once.
