@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -205,3 +206,16 @@ async def wait(event: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+async def answered(event: asyncio.Event, call: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a call; None if the event is set before there is one."""
+    tasks = [asyncio.ensure_future(one) for one in (call, event.wait())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return None if event.is_set() else tasks[0].result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        # asyncio prints a failure that is not retrieved.
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -14,11 +14,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from . import recording
-from .answer import Answer, interrupted, wait, wants_json
+from .answer import Answer, answered, interrupted, wait, wants_json
 from .client import Client
 from .errors import NotRunning, SutroError, UsageError
 from .keys import Click, Event, keyboard
@@ -29,6 +29,8 @@ from .view import PROCESSES, View
 
 Dict = dict[str, Any]
 
+# A call; that of the page of processes has the name of the page.
+LOOK = "look"
 PERIOD_LEAST_S, PERIOD_MOST_S = 0.1, 86400
 # Signals among the keys. The terminal has to be left as it was before, also after those.
 RESIZED, INTERRUPTED, TERMINATED, SUSPENDED = "resized", "interrupted", "terminated", "suspended"
@@ -188,7 +190,7 @@ async def _print(
         # In a pipe a recording is printed at once.
         if await wait(quit_, 0 if args.source else view.period_s):
             return 0
-        record = await source.look(1)
+        record = await answered(quit_, source.look(1))
         if record:
             keep(record)
     return 0
@@ -197,7 +199,10 @@ async def _print(
 async def _interact(
     source: Source, view: View, record: Record, keep: Any, args: argparse.Namespace
 ) -> int:
-    """Draw, and follow keys and clicks, until q, a signal or the last iteration; the status."""
+    """Draw, and follow keys and clicks, until q, a signal or the last iteration; the status.
+
+    Keys and signals have their effect while the answer of a call is awaited, too.
+    """
     from . import show_top, text
 
     events: asyncio.Queue[Event] = asyncio.Queue()
@@ -207,19 +212,24 @@ async def _interact(
         loop.add_signal_handler(number, events.put_nowait, SIGNALS[number])
     out = text.console(legend=not args.no_legend)
     looks, due = 1, loop.time() + view.period_s
+    calls: dict[str, asyncio.Task[Any]] = {}
+    processes: list[Dict] | str | None = None
     with contextlib.ExitStack() as terminal:
 
         def take() -> show_top.Screen:
             screen = terminal.enter_context(show_top.screen(out))
             terminal.enter_context(keyboard(events))
+            # After Ctrl-Z new ones: the time limits of calls go on while this program is stopped.
+            terminal.callback(_cancel, calls)
             return screen
 
-        screen = take()
-        processes = None
+        screen, has_changed = take(), True
         while not view.ended:
-            view.arrange(record.rows)
-            screen.draw(view, record, processes)
-            event = await _next(events, None if view.paused else due - loop.time())
+            if has_changed:
+                view.arrange(record.rows)
+                screen.draw(view, record, processes)
+            is_waiting = view.paused or LOOK in calls
+            event = await _next(events, None if is_waiting else due - loop.time(), calls.values())
             page = view.page
             if isinstance(event, Click):
                 screen.click(view, event)
@@ -233,19 +243,38 @@ async def _interact(
                 screen = take()
             elif event:
                 view.press(event)
-            if event is None or view.step:
-                if looks == args.iterations:
-                    return 0
-                latest = await source.look(view.step or 1)
-                view.step, looks, due = 0, looks + 1, loop.time() + view.period_s
-                if latest:
+            ended = {name: calls.pop(name).result() for name in [*calls] if calls[name].done()}
+            has_changed = event is not None or bool(ended)
+            if LOOK in ended:
+                looks, due = looks + 1, loop.time() + view.period_s
+                if latest := ended[LOOK]:
                     keep(latest)
                     record = latest
                 else:
                     view.paused = True
-            if view.page == PROCESSES and (event is None or page != PROCESSES):
-                processes = await _processes(source, view)
+            processes = ended.get(PROCESSES, processes)
+            if LOOK not in calls and (view.step or not view.paused and loop.time() >= due):
+                if looks == args.iterations:
+                    return 0
+                calls[LOOK] = loop.create_task(source.look(view.step or 1))
+                view.step = 0
+            if view.page == PROCESSES and page != PROCESSES:
+                _cancel(calls, PROCESSES)
+                processes = None
+            is_due = page != PROCESSES or LOOK in ended
+            if view.page == PROCESSES and is_due and PROCESSES not in calls:
+                calls[PROCESSES] = loop.create_task(_processes(source, view))
     return 0
+
+
+def _cancel(calls: dict[str, asyncio.Task[Any]], *names: str) -> None:
+    """End calls, by default all of them, and take them out."""
+    for name in [*calls]:
+        if not names or name in names:
+            call = calls.pop(name)
+            # asyncio prints a failure that is not retrieved.
+            if not call.cancel() and not call.cancelled():
+                call.exception()
 
 
 def _stop(events: asyncio.Queue[Event]) -> None:
@@ -256,14 +285,22 @@ def _stop(events: asyncio.Queue[Event]) -> None:
     loop.add_signal_handler(signal.SIGTSTP, events.put_nowait, SUSPENDED)
 
 
-async def _next(events: asyncio.Queue[Event], seconds: float | None) -> Event | None:
-    """The next event, None after that time; wait_for() returns none when no time is left."""
+async def _next(
+    events: asyncio.Queue[Event], seconds: float | None, calls: Iterable[asyncio.Task[Any]] = ()
+) -> Event | None:
+    """The next event; None after that time, or when one of the calls has ended."""
     if not events.empty():
         return events.get_nowait()
-    try:
-        return await asyncio.wait_for(events.get(), seconds and max(seconds, 0))
-    except TimeoutError:
-        return None
+    event = asyncio.ensure_future(events.get())
+    await asyncio.wait(
+        [event, *calls],
+        timeout=seconds and max(seconds, 0),
+        return_when=asyncio.FIRST_COMPLETED,
+    )
+    if event.done():
+        return event.result()
+    event.cancel()
+    return None
 
 
 async def _processes(source: Source, view: View) -> list[Dict] | str:

@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 from . import values
-from .answer import Answer, interrupted, wait, wants_json
+from .answer import Answer, answered, interrupted, wait, wants_json
 from .client import Client
 from .errors import NotRunning
 from .promises import granted, state_word, stated, worst_first
@@ -45,7 +45,9 @@ async def watch(client: Client, args: argparse.Namespace) -> Answer:
     quit_ = interrupted()
     loop = asyncio.get_running_loop()
     due, down = loop.time(), False
-    promises = await client.promises()
+    promises = await answered(quit_, client.promises())
+    if promises is None:
+        return Answer(None)
     if not promises:
         print("sutroctl: there is no promise yet; waiting for one", file=sys.stderr, flush=True)
     while True:
@@ -60,8 +62,10 @@ async def watch(client: Client, args: argparse.Namespace) -> Answer:
         if await wait(quit_, due - loop.time()):
             return Answer(None)
         try:
-            promises, down = await client.promises(), False
+            promises, down = await answered(quit_, client.promises()), False
         except NotRunning as error:
             if not down:
                 print(f"sutroctl: {error.message}; waiting for it", file=sys.stderr, flush=True)
             promises, down = [], True
+        if promises is None:
+            return Answer(None)

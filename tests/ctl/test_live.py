@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Verbs that go on until Ctrl-C: on a terminal, on a dumb one, and in a pipe."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -14,7 +15,7 @@ import time
 
 import pytest
 from conftest import NOWHERE, process, running, sutroctl, write_policy
-from fakemachine import PATIENCE_S, wait_until
+from fakemachine import PATIENCE_S, paused, wait_until
 from shapes import POLICY_SET, TOP, WATCH, fits
 from sutro.keys import MOUSE_OFF, MOUSE_ON
 
@@ -200,6 +201,75 @@ def test_top_that_is_suspended(promised, terminal):
         assert not is_whole(terminal)
         terminal.press(b"q")
         assert top.wait(PATIENCE_S) == 0
+
+
+@contextlib.contextmanager
+def without_answers(sutrod):
+    """A sutrod that is stopped while a program has sent it calls, with a period of 0.1 s."""
+    with sutrod.lock, paused(sutrod.process):
+        time.sleep(1)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [(signal.SIGINT, 0), (b"q", 0), (signal.SIGTERM, 128 + signal.SIGTERM)],
+)
+def test_top_ends_while_sutrod_does_not_answer(promised, terminal, end, status):
+    """At once, not with the error that there was no answer."""
+    with on(terminal, "top", "-d", "0.1") as top:
+        terminal.expect("q: quit")
+        with without_answers(promised):
+            terminal.press(b"?")
+            terminal.expect("Left Right.*in the tree")
+            if isinstance(end, bytes):
+                terminal.press(b"x" + end)
+            else:
+                top.send_signal(end)
+            terminal.expect(LEFT)
+            assert (top.wait(PATIENCE_S), top.stderr.read()) == (status, "")
+        assert is_whole(terminal)
+
+
+def test_top_is_suspended_while_sutrod_does_not_answer(promised, terminal):
+    with on(terminal, "top", "-d", "0.1", group=0) as top:
+        terminal.expect("q: quit")
+        with without_answers(promised):
+            top.send_signal(signal.SIGTSTP)
+            terminal.expect(LEFT)
+            wait_until(lambda: os.waitpid(top.pid, os.WNOHANG | os.WUNTRACED)[1] != 0)
+            top.send_signal(signal.SIGCONT)
+            terminal.expect(re.escape("\x1b[?1049h") + ".*q: quit")
+        terminal.press(b"r")
+        terminal.expect("reversed.*q: quit")
+        terminal.press(b"q")
+        assert (top.wait(PATIENCE_S), top.stderr.read()) == (0, "")
+
+
+def test_processes_while_systemd_does_not_answer(promised, terminal):
+    """The keys have their effects, and the list comes with the answer."""
+    with on(terminal, "top", "--filter", "db.serv", "-d", "0.1") as top:
+        terminal.expect("q: quit")
+        with paused(promised.bus.systemd.process):
+            terminal.press(b"\r\r")
+            terminal.expect("db.service.*/system.slice/db.service.*q: quit")
+            terminal.press(b"r")
+            terminal.expect("by state, reversed")
+            assert "did not answer" not in terminal.text
+        terminal.expect("4001  /usr/sbin/db.service --serve")
+        terminal.press(b"q")
+        assert (top.wait(PATIENCE_S), top.stderr.read()) == (0, "")
+
+
+@pytest.mark.parametrize("words", ["top --batch -d 0.1", "top --json=short -b -d 0.1", "watch"])
+def test_ctrl_c_while_sutrod_does_not_answer(promised, words):
+    with running("sutroctl", *words.split()) as program:
+        program.stdout.readline()
+        with without_answers(promised):
+            time.sleep(1)  # the period of watch
+            program.send_signal(signal.SIGINT)
+            assert program.wait(PATIENCE_S) == 0
+        assert program.stderr.read() == ""
 
 
 def test_top_on_a_dumb_terminal(promised, terminal):
