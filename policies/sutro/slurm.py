@@ -108,7 +108,13 @@ def _run(*command: str) -> str:
     """Run a command; return its output, or raise SutroError with its own sentence."""
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=COMMAND_LIMIT_S
+            # Names of jobs and nodes need not be UTF-8.
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=True,
+            timeout=COMMAND_LIMIT_S,
         ).stdout
     except OSError as error:
         raise SutroError(

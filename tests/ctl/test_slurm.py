@@ -400,6 +400,13 @@ def test_hold_of_a_task(commands, capsys):
     assert capsys.readouterr().err.startswith("job 7_3 is held, unless it has ended: a reason\n")
 
 
+def test_hold_of_a_job_whose_name_is_not_utf8(commands, capsys):
+    """The prolog succeeds: a user chooses the name, and a failure would drain the node."""
+    (commands.folder / "job").write_bytes(commands.TASK.encode() + b"\xff\n")
+    slurm.hold("7", "a reason")
+    assert commands.called()[2] == ["scontrol", "requeuehold", "Incomplete", "7_3"]
+
+
 def test_hold_of_a_job_that_cannot_wait(commands, capsys):
     """It is cancelled; a failure of both is one of the prolog."""
     commands.fail.write_text("update requeuehold")
