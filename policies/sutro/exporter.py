@@ -137,7 +137,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         found = listening(args.listen)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError):  # TypeError: a host that IDNA refuses
         parser.error(f"--listen: '{args.listen}' is no ADDRESS:PORT")
     except OSError as error:
         print(f"sutro-exporter: {args.listen}: {error.strerror}", file=sys.stderr)

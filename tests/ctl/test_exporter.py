@@ -139,7 +139,7 @@ def listen(address: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000"])
+@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000", "\u200b:1"])
 def test_exporter_with_an_address_that_cannot_be(address):
     run = listen(address)
     assert run.returncode == 2 and f"'{address}' is no ADDRESS:PORT" in run.stderr
