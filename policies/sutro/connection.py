@@ -17,7 +17,7 @@ import shlex
 import socket
 import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Self
 
@@ -84,6 +84,17 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The strings in the arguments of a call."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, Variant):
+        yield from _texts(value.value)
 
 
 def answer_timeout_s(member: str) -> float:
@@ -302,6 +313,11 @@ class Connection:
     ) -> list[Any]:
         """Call a method; return its result, or raise the SutroError for its error."""
         assert self._bus is not None, "used outside of 'async with'"
+        for text in _texts(list(body)):
+            if "\0" in text:  # the bus would end the connection
+                raise errors.NotText(
+                    f"{text!r} has NUL, and the bus carries no such text", "remove the NUL"
+                )
         message = Message(
             destination=service,
             path=path,
@@ -322,7 +338,7 @@ class Connection:
                 f"try again; if it stays so, see: {_log_of(service)}",
             ) from None
         except UnicodeEncodeError as error:
-            raise errors.SutroError(
+            raise errors.NotText(
                 f"{error.object!r} is not UTF-8, and the bus carries no other text",
                 "rename it, or name another path to the same device",
             ) from None

@@ -58,6 +58,10 @@ class TooOld(SutroError):
     """The running daemon has no such method: it is older than this program."""
 
 
+class NotText(SutroError):
+    """The bus cannot carry a text: it has NUL, or is not UTF-8."""
+
+
 class BadPolicy(SutroError):
     """The daemon refuses a policy: a key or value is not valid."""
 

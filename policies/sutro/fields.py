@@ -2,7 +2,7 @@
 """Fields that the files of several policy programs have. Each raises UsageError with the line."""
 
 from . import units, values
-from .errors import SutroError
+from .errors import SutroError, UsageError
 from .settings import Table
 
 
@@ -10,6 +10,8 @@ def unit(table: Table) -> str:
     """The key `unit`: a unit, with .service added if it has no type, or the path of a cgroup."""
     name = table.take("unit", str)
     try:
+        if "\0" in name:
+            raise UsageError(f"unit = {name!r}: allowed is a name without NUL")
         return units.subject(name)
     except SutroError as error:
         raise table.wrong("unit", error.message) from None

@@ -33,7 +33,7 @@ from typing import Any
 
 from . import __version__, objects, reach, values
 from .client import Client
-from .errors import BadPolicy, OutOfReach, SutroError, UsageError, of_file
+from .errors import BadPolicy, NotText, OutOfReach, SutroError, UsageError, of_file
 from .objects import STRING, Kind, Map, Optional
 from .program import Program, log
 
@@ -226,8 +226,8 @@ async def _reset(client: Client, file: Path, who: str = "") -> bool:
         with _record(file) as descriptor:
             text = os.pread(descriptor, 2**16, 0).decode(errors="replace")
             recorded, process = [*text.split("\n"), "", ""][:2]
-            pid = process.partition(" ")[0]
-            if not who and pid.isdecimal() and _process(int(pid)) == process:
+            pid = re.match("[0-9]{1,10}(?= )", process)
+            if not who and pid and _process(int(pid[0])) == process:
                 return False
             # A hook that was killed before it wrote the record has set no policy.
             if who or recorded:
@@ -257,7 +257,7 @@ class Watch(Program):
             try:
                 if await _reset(self.client, file):
                     log(f"container {file.name}: it has ended, its policy is reset")
-            except BadPolicy as error:
+            except (BadPolicy, NotText) as error:
                 log(f"{file} names no unit and is removed: {error.message}")
                 file.unlink(missing_ok=True)
         if not any(self._records.glob("*")):

@@ -126,7 +126,13 @@ def load(file: str) -> Table:
         raise UsageError(
             f"{file}:{line}: this is not UTF-8", "write the file as UTF-8 text"
         ) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        if not isinstance(error, (tomllib.TOMLDecodeError, RecursionError)):
+            # Python reads no whole number with more digits.
+            before = re.split("[0-9_]{4300}", text)[0]
+            line = before.count("\n") + 1
+            what = "a number has too many digits: allowed are 4300"
+            raise UsageError(f"{file}:{line}: {what}") from None
         found = re.search(r"line (\d+)", str(error))
         line = found[1] if found else text.count("\n") + 1
         raise UsageError(f"{file}:{line}: {error}", "correct this line: it is no TOML") from None

@@ -36,7 +36,7 @@ from typing import Any
 from . import __version__, reach, values
 from .answer import Answer
 from .client import Client
-from .errors import BadPolicy, OutOfReach, Overcommitted, SutroError, UsageError, of_file
+from .errors import BadPolicy, NotText, OutOfReach, Overcommitted, SutroError, UsageError, of_file
 from .files import replace
 from .program import Program, log
 
@@ -176,8 +176,9 @@ def hold(job: str, reason: str) -> None:
 def _job(cgroup: str) -> re.Match[str]:
     """Node and number of the job of a cgroup; UsageError for another cgroup."""
     job = JOB.fullmatch(cgroup)
-    if not job:
-        raise UsageError(f"'{cgroup}' is no cgroup of a Slurm job", "it ends with /job_NUMBER")
+    # Python has surrogates in the place of bytes that are not UTF-8.
+    if not job or not cgroup.isprintable():
+        raise UsageError(f"{cgroup!r} is no cgroup of a Slurm job", "it ends with /job_NUMBER")
     return job
 
 
@@ -274,7 +275,7 @@ async def _reset(client: Client, record: Path) -> None:
     try:
         await client.reset_policy(cgroup, RUNTIME)
         log(f"{cgroup}: its floors are reset now")
-    except BadPolicy as error:
+    except (BadPolicy, NotText) as error:
         log(f"{record} names no cgroup and is removed: {error.message}")
     record.unlink(missing_ok=True)
 

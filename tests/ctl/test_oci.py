@@ -226,7 +226,10 @@ def test_container_that_starts_again(sutrod, container, hook, records, init, ini
     assert (records / ID).read_text().split()[:2] == [SCOPE, str(again.pid)]
 
 
-@pytest.mark.parametrize("text", [b"", b"\xff\n", b"/a*\n1 1\n", b"libpod-1.scope"])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"\xff\n", b"/a*\n1 1\n", b"libpod-1.scope", b"/a\0\n", b"x\n" + 5000 * b"1" + b" 1\n"],
+)
 def test_record_that_is_not_whole(sutrod, container, hook, records, init, text):
     """The service removes it, and goes on with the others."""
     assert hook(container({"read-min.data": "60M"})) == (0, "")

@@ -162,7 +162,7 @@ def test_record_that_another_program_removes(tmp_path, monkeypatch):
     assert reset == [JOB]
 
 
-@pytest.mark.parametrize("text", [b"", b"\xff\n", b"/a*\n"])
+@pytest.mark.parametrize("text", [b"", b"\xff\n", b"/a*\n", b"/a\0\n"])
 def test_a_record_without_a_cgroup(sutrod, records, capsys, text):
     """The service logs it, removes it, and goes on with the others."""
     asyncio.run(slurm.prolog(JOB, EXTRA, records))
@@ -220,6 +220,8 @@ def test_reset_before_the_package_is_removed(sutrod, records):
     [
         (["reset"], 0, ""),
         (["prolog", "/a", EXTRA], 2, "'/a' is no cgroup of a Slurm job"),
+        (["prolog", "/\udcff" + JOB, EXTRA], 2, "is no cgroup of a Slurm job"),
+        (["epilog", "/\udcff" + JOB], 2, "is no cgroup of a Slurm job"),
         (["prolog", JOB, "color=red"], 0, ""),
         (["epilog", JOB], 0, ""),
     ],

@@ -233,6 +233,8 @@ def test_good_file(tmp_path):
         ('"Europe/Berlin"', '"../../etc/passwd"', 1, "is not known: allowed is a name like"),
         ('"backup"', '"basic.target"', 4, "unit 'basic.target' has no cgroup"),
         ('"backup"', "5", 4, "unit = 5: allowed is a string"),
+        ('"backup"', r'"a\u0000"', 4, r"unit = 'a\x00': allowed is a name without NUL"),
+        ('"backup"', 5000 * "9", 4, "a number has too many digits"),
         ('key = "Read', 'key = "Reed', 5, "key = 'ReedBandwidthMin' is not known: allowed is"),
         ('path = "/srv"', 'path = "srv"', 6, "path = 'srv': allowed is an absolute path"),
         ('path = "/srv"', 'path = "/a/../b"', 6, "path = '/a/../b': allowed is an absolute path"),
