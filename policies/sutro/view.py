@@ -79,14 +79,14 @@ class Placed:
         return (self.row["cgroup"], self.row["device"])
 
 
-def _above(cgroup: str, known: dict[str, Any]) -> str:
-    """The nearest known cgroup above, "" if there is none."""
+def _above(cgroup: str, known: dict[str, Any]) -> str | None:
+    """The nearest known cgroup above, None if there is none."""
     while cgroup not in ("", "/"):
         parent = cgroup.rpartition("/")[0]
         cgroup = parent or ("/" if cgroup.startswith("/") else "")
         if cgroup in known:
             return cgroup
-    return ""
+    return None
 
 
 @dataclass
@@ -135,24 +135,25 @@ class View:
         by_cgroup: dict[str, list[Dict]] = {}
         for row in rows:
             by_cgroup.setdefault(row["cgroup"], []).append(row)
-        below: dict[str, list[str]] = {}
+        below: dict[str | None, list[str]] = {}
         for cgroup in by_cgroup:
             below.setdefault(_above(cgroup, by_cgroup), []).append(cgroup)
+        # Without recursion: a path of 4096 bytes may have 2000 levels.
+        rows_below: dict[str, int] = {}
+        for cgroup in sorted(by_cgroup, key=len, reverse=True):
+            inner = below.get(cgroup, [])
+            rows_below[cgroup] = sum(len(by_cgroup[one]) + rows_below[one] for one in inner)
         self.deepest = 1
-
-        def rows_below(cgroup: str) -> int:
-            return sum(len(by_cgroup[c]) + rows_below(c) for c in below.get(cgroup, []))
-
-        def walk(cgroup: str, depth: int, hidden: bool) -> Iterator[Placed]:
-            for child in below.get(cgroup, []):
-                self.deepest = max(self.deepest, depth + 1)
-                ends = child in self.folded or depth + 1 == self.depth
-                if not hidden:
-                    for row in by_cgroup[child]:
-                        yield Placed(row, depth, rows_below(child) if ends else 0)
-                yield from walk(child, depth + 1, hidden or ends)
-
-        return walk("", 0, False)
+        left = [(cgroup, 0, False) for cgroup in reversed(below.get(None, []))]
+        while left:
+            cgroup, depth, hidden = left.pop()
+            self.deepest = max(self.deepest, depth + 1)
+            ends = cgroup in self.folded or depth + 1 == self.depth
+            if not hidden:
+                for row in by_cgroup[cgroup]:
+                    yield Placed(row, depth, rows_below[cgroup] if ends else 0)
+            inner = reversed(below.get(cgroup, []))
+            left += ((one, depth + 1, hidden or ends) for one in inner)
 
     # The selection.
 

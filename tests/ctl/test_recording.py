@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sutro.recording import Record, read
 from sutro.view import ORDERS
-from test_view import ROWS
+from test_view import ROWS, row
 
 LOST = (
     "sutroctl: /nonexistent/r: No such file or directory\n"
@@ -81,6 +81,20 @@ def test_any_value_in_a_recording(tmp_path_factory, place, value, order, option)
         assert run.status == 2 and remedy.strip() == "make one: sutroctl top --record FILE"
         where = re.escape(f"sutroctl: {file}:2: this line is not a record of sutroctl top: ")
         assert re.fullmatch(where + r"'(time|rows)\S*' is missing or not .*", first), run.err
+
+
+@pytest.mark.parametrize(
+    "cgroups",
+    [["", "/", "/a"], ["/" + "/".join(["a"] * depth) for depth in range(1, 1500)]],
+    ids=["empty", "deep"],
+)
+def test_tree_of_any_cgroups(tmp_path, cgroups):
+    """A cgroup without a name, and more levels than Python nests calls."""
+    file = write(tmp_path, Record(1.7e9, [row(cgroup) for cgroup in cgroups]).line())
+    run = sutroctl("top", "--from", file, "--tree", "--once", "--json", **NOWHERE)
+    assert [one["cgroup"] for one in run.json()] == cgroups
+    run = sutroctl("top", "--from", file, "--depth", "1", **NOWHERE)
+    assert run.status == 0 and f"(+{len(cgroups) - 1 - cgroups.count('')})" in run.out
 
 
 def test_ceiling_of_infinity(tmp_path):
