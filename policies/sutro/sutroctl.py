@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import io
 import os
+import re
 import shlex
 import sys
 
@@ -119,6 +120,13 @@ def _open_streams() -> None:
         sys.stdout.reconfigure(errors="replace")
 
 
+def _forget_sizes() -> None:
+    """Remove sizes of the terminal that are no numbers: rich reads them with int()."""
+    for name in ("COLUMNS", "LINES"):
+        if not re.fullmatch("[0-9]{1,4}", os.environ.get(name, "0")):
+            del os.environ[name]
+
+
 def _discard_output() -> None:
     """Let nothing be left to flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -144,6 +152,7 @@ async def _run(args: argparse.Namespace) -> Answer:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     _open_streams()
+    _forget_sizes()
     args = argparse.Namespace()
     try:
         args = _parsed(sys.argv[1:] if argv is None else argv)
@@ -158,9 +167,8 @@ def main(argv: list[str] | None = None) -> int:
         _discard_output()
         return _failure_status(args)
     except OSError as error:
-        # The name of a file is in the error, or the verb has added it.
         if error.filename is not None:
-            raise
+            return _complain(of_file(error.filename, error), args)
         _discard_output()
         return _complain(of_file("standard output", error, remedy=OUTPUT_REMEDY), args)
     except KeyboardInterrupt:

@@ -102,6 +102,23 @@ def test_malformed_bus_address(address, reason):
     assert remedy.strip() == "correct DBUS_SYSTEM_BUS_ADDRESS"
 
 
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+@pytest.mark.parametrize("value", ["²", "9" * 5000, "-1", "x", "", "0"])
+def test_size_of_a_terminal_that_is_no_number(name, value):
+    run = sutroctl("slurm-gres", "--node", "n1", "read=/a:5M", **NOWHERE, **{name: value})
+    assert (run.status, run.err) == (0, "")
+    assert run.out.endswith("NodeName=n1 Gres=sutro_read:a:5\n")
+
+
+def test_program_that_is_none(tmp_path):
+    """sutrod in PATH is a file that the kernel cannot run."""
+    program = tmp_path / "sutrod"
+    program.write_bytes(b"\0")
+    program.chmod(0o755)
+    complaint = fails("policy", "check", "/etc/passwd", PATH=str(tmp_path))
+    assert complaint.startswith(f"{program}: Exec format error\n")
+
+
 @pytest.mark.parametrize("name", [DENIED, INTERACTIVE])
 @pytest.mark.parametrize(
     ("verb", "member", "action"),
