@@ -470,12 +470,27 @@ def test_files_that_the_test_would_destroy(folder):
         scratch.check(f"{folder}/no/such")
 
 
-def test_results_that_are_none():
+def test_results_that_are_none(tmp_path):
     """Files that --from refuses."""
-    good = {key: kind() for key, kind in command.KEYS.items()}
-    assert command._is_whole(good)
-    for key in command.KEYS:
-        assert not command._is_whole({k: v for k, v in good.items() if k != key})
-    assert not command._is_whole(good | {"results": [1]})
-    assert not command._is_whole(good | {"results": [{"scenario": "x"}]})
-    assert not command._is_whole([])
+    kinds = {command.STRING: str, command.COUNT: int}
+    good = {
+        key: [] if isinstance(shape, list) else kinds.get(shape, dict)()
+        for key, shape in command.DATA.items()
+        if key != "partial"
+    }
+    assert len(good) == 17
+    file = tmp_path / "result"
+
+    def is_whole(data):
+        file.write_text(json.dumps(data))
+        try:
+            return command._recorded(str(file)) == data
+        except SutroError:
+            return False
+
+    assert is_whole(good)
+    for key in good:
+        assert not is_whole({k: v for k, v in good.items() if k != key})
+    assert not is_whole(good | {"results": [1]})
+    assert not is_whole(good | {"results": [{"scenario": "x"}]})
+    assert not is_whole([])

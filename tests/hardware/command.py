@@ -10,7 +10,6 @@ The data of the answer: device, leaves, kernel, `experiments` with name, title a
 """
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -21,10 +20,11 @@ from typing import Any
 
 from bench.read import ScenarioError, load
 from rig.result import Result
-from sutro import __version__, scratch
+from sutro import __version__, objects, scratch
 from sutro.answer import Answer, reply
 from sutro.client import Client
 from sutro.errors import NotPermitted, SutroError, UsageError, of_file
+from sutro.objects import BOOL, STRING, Kind, Map, Optional, is_number
 
 from . import fio, leaf, picture, plan, report, run, state, stop
 from .experiment import OURS, SCHEDULERS, SHIPPED, Book, Experiment
@@ -38,18 +38,28 @@ Dict = dict[str, Any]
 LEAST_S, MOST_S = 2, 600
 NEEDED = {"fio": "fio", "systemd-run": "systemd", "tail": "coreutils"}
 LARGEST_BYTES = 32 << 20
-# Of the data and of its parts, with their types.
-KEYS = {
-    "version": str, "kernel": str, "machine": str, "cpus": int, "device": str, "path": str,
-    "stack": str, "leaves": list, "write": str, "seconds": int, "schedulers": list,
-    "unavailable": dict, "notes": list, "experiments": list, "results": list, "judged": int,
-    "met": int,
-}  # fmt: skip
-OF_PARTS = {
-    "experiments": ("name", "title", "units"),
-    "results": ("scenario", "scheduler", "metric", "value", "goal", "met", "judged"),
-    "leaves": ("leaf", "kind", "model", "rotational", "size_bytes", "scheduler", "nr_requests"),
-}
+# Fields of the data, and of its parts, that show, report and picture read.
+COUNT = Kind("a whole number from 0", lambda value: type(value) is int and is_number(value))
+# Null is a number that there cannot be.
+VALUE = Kind(
+    "a number, or null",
+    lambda value: value is None or is_number(abs(value) if type(value) in (int, float) else ""),
+)
+NAMES = Kind(
+    "a list with names",
+    lambda value: isinstance(value, list) and bool(value) and all(map(STRING.passes, value)),
+)
+EXPERIMENT = {"name": STRING, "title": STRING, "units": NAMES}
+RESULT = {"scenario": STRING, "scheduler": STRING, "metric": STRING, "value": VALUE, "judged": BOOL}
+RESULT |= {"goal": Optional(STRING), "met": Optional(BOOL), "of": Optional(STRING)}
+RESULT |= {"due": Optional(VALUE), "by": Optional(STRING), "why": Optional(STRING)}
+LEAF = dict.fromkeys(("leaf", "kind", "model", "scheduler"), STRING)
+LEAF |= {"rotational": BOOL, "size_bytes": COUNT, "nr_requests": COUNT}
+DATA = dict.fromkeys(("version", "kernel", "machine", "device", "path", "stack", "write"), STRING)
+DATA |= dict.fromkeys(("cpus", "seconds", "judged", "met"), COUNT)
+DATA |= {"schedulers": [STRING], "notes": [STRING], "unavailable": Map(STRING)}
+DATA |= {"leaves": [LEAF], "experiments": [EXPERIMENT], "results": [RESULT]}
+DATA |= {"partial": Optional({"done": COUNT, "runs": COUNT})}
 
 
 def is_root() -> bool:
@@ -160,33 +170,33 @@ def _about(one: Experiment) -> Dict:
 
 
 def _recorded(file: str) -> Dict:
-    """The data of an earlier test."""
+    """The data of an earlier test; SutroError with the field of a mistake."""
     try:
         with open(file, encoding="utf-8") as stream:
-            data = json.loads(stream.read(LARGEST_BYTES))
+            data = objects.parse(stream.read(LARGEST_BYTES))
+        objects.checked(data, DATA)
+        _check_parts(data["results"])
     except OSError as error:
         raise of_file(file, error) from None
-    except (ValueError, RecursionError):
-        data = None
-    if not _is_whole(data):
+    except ValueError as error:  # a Mistake, or bytes that are no text
         raise SutroError(
-            f"{file}: this is no result of a test",
+            f"{file}: this is no result of a test: {error}",
             "make one: sutroctl test DEVICE --json >FILE",
-        )
+        ) from None
     return data
 
 
-def _is_whole(data: Any) -> bool:
-    """Does it have all keys that show, report and picture read?"""
-    return (
-        isinstance(data, dict)
-        and all(isinstance(data.get(key), kind) for key, kind in KEYS.items())
-        and all(
-            isinstance(one, dict) and all(key in one for key in keys)
-            for part, keys in OF_PARTS.items()
-            for one in data[part]
-        )
-    )
+def _check_parts(results: list[Dict]) -> None:
+    """Mistake if a share has no entitled one, or there is no throughput of all units."""
+    free = [(index, one) for index, one in enumerate(results) if one.get("goal") is None]
+    mbps = [(index, one) for index, one in free if one["metric"] == "mbps"]
+    of_all = {(one["scenario"], one["scheduler"]) for _, one in mbps if one.get("of", "") == ""}
+    for index, one in mbps:
+        if (one["scenario"], one["scheduler"]) not in of_all:
+            raise objects.WrongField("one of a run with a throughput", f"results[{index}]")
+    for index, one in free:
+        if one["metric"] == "share" and "due" not in one:
+            raise objects.WrongField(VALUE.expected, f"results[{index}].due")
 
 
 def _restore() -> Answer:
