@@ -14,6 +14,8 @@ A report stands between two lines of `=`:
 It is ours if a function of ours is on either stack. The block layer has races of its own, which
 are counted, and not judged. So is the flag PF_BLOCK_TS of a task: it falls when the task is
 preempted, maybe while it looks at another of its flags, and KCSAN sees that it fell, and not why.
+And so is the CPU on which a hardware queue runs next: blk_mq_hctx_next_cpu() changes it without a
+lock, whichever scheduler runs its queue twice at a time, and any value of it will do.
 """
 
 import re
@@ -26,6 +28,9 @@ OURS = re.compile(r"\bsutro_\w+")
 UNSEEN = re.compile(r"^race at unknown origin", re.MULTILINE)
 CHANGE = re.compile(r"^value changed: (0x\w+) -> (0x\w+)", re.MULTILINE)
 PF_BLOCK_TS = 0x20000000
+# blk_mq_hctx_next_cpu() is inlined into its caller, whose other accesses are atomic or under RCU.
+_NEXT_CPU = "(blk_mq_delay_run_hw_queue|blk_mq_hctx_next_cpu)"
+NEXT_CPU = re.compile(f"data-race in {_NEXT_CPU} / {_NEXT_CPU}$")
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class Race:
     @property
     def ours(self) -> bool:
         """A function of ours is in it."""
-        return bool(OURS.search(self.text)) and not self._preempted
+        of_others = self._preempted or NEXT_CPU.match(self.title)
+        return bool(OURS.search(self.text)) and not of_others
 
     @property
     def _preempted(self) -> bool:

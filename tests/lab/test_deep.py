@@ -35,6 +35,15 @@ WRITER = "write to 0xffff888003a1c0e8 of 4 bytes by task 118 on cpu 0:"
 UNSEEN = "race at unknown origin, with read to 0xffff888003ff992c of 4 bytes by task 94 on cpu 1:"
 FLAGS = OURS.replace(WRITER, UNSEEN).replace("0x00000001 -> 0x00000002", "0x20400140 -> 0x00400140")
 
+RUN = "blk_mq_delay_run_hw_queue"
+NEXT_CPU = report(f"data-race in {RUN} / {RUN}", RUN, "blk_mq_run_hw_queues", "sutro_completed")
+
+
+def test_next_cpu_of_a_hardware_queue(capsys: pytest.CaptureFixture[str]) -> None:
+    results = judged_log("\n".join((SELFTEST, NEXT_CPU)))
+    assert not results.failed
+    assert "1 data races of others" in capsys.readouterr().err
+
 
 def test_preempted_task_loses_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     results = judged_log("\n".join((SELFTEST, FLAGS)))
@@ -46,6 +55,8 @@ def test_preempted_task_loses_a_flag(capsys: pytest.CaptureFixture[str]) -> None
     "ours",
     [
         *(OURS, CALLED, OURS.removesuffix(RULE)),
+        NEXT_CPU.replace(f"/ {RUN}", "/ sutro_completed"),
+        NEXT_CPU.replace(f"in {RUN} /", "in rb_erase /"),
         FLAGS.replace(UNSEEN, WRITER),
         FLAGS.replace("-> 0x00400140", "-> 0x00000140"),
         FLAGS.replace("0x20400140 -> 0x00400140", "0x00400140 -> 0x20400140"),
