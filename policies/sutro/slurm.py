@@ -239,13 +239,32 @@ async def _promise(cgroup: str, wanted: list[tuple[str, str, int]], record: Path
         raise
 
 
+def _found(cgroup: str, records: Path) -> Path | None:
+    """The record of a job, whatever the form of its cgroup; None without floors.
+
+    Without a node in the cgroup, it is that of a node if there is one only.
+    """
+    job, record = _job(cgroup), _record(cgroup, records)
+    others = [records / job[2]] if job[1] else sorted(records.glob(f"*:{job[2]}"))
+    if record.exists():
+        return record
+    return others[0] if len(others) == 1 and others[0].exists() else None
+
+
 async def epilog(cgroup: str, records: Path = RECORDS) -> None:
-    """Reset the floors that the prolog set, now or as soon as sutrod does it."""
-    record = _record(cgroup, records)
-    if not record.exists():
+    """Reset the floors that the prolog set, now or as soon as sutrod does it.
+
+    The record has the cgroup of the floors: the epilog may see no scope, or one of the other form.
+    """
+    record = _found(cgroup, records)
+    if not record:
         return
-    # Before the reset: an epilog that is killed after it leaves a record for the service.
-    ended = record.rename(_ended(record))
+    try:
+        cgroup = record.read_text(errors="replace").strip()
+        # Before the reset: an epilog that is killed after it leaves a record for the service.
+        ended = record.rename(_ended(record))
+    except FileNotFoundError:
+        return  # another program takes care of it
     try:
         async with Client() as client:
             await client.reset_policy(cgroup, RUNTIME)
