@@ -89,6 +89,11 @@ async def must_be_known(client: Client, unit: str) -> None:
         raise await unknown_unit(client, unit)
 
 
+def has_cgroup(cgroup: str) -> bool:
+    """Whether this machine has a cgroup."""
+    return os.path.isdir(f"{reach.ROOT}/sys/fs/cgroup{cgroup}")
+
+
 async def awaited(client: Client, unit: str, is_here: bool) -> str:
     """A note if there is no such unit or cgroup yet, "" if there is one.
 
@@ -96,7 +101,7 @@ async def awaited(client: Client, unit: str, is_here: bool) -> str:
     """
     note = "there is no {}; the setting takes effect when there is one"
     if unit.startswith("/"):
-        is_missing = is_here and not os.path.isdir(f"{reach.ROOT}/sys/fs/cgroup{unit}")
+        is_missing = is_here and not has_cgroup(unit)
         return note.format(f"cgroup '{unit}'") if is_missing else ""
     try:
         await must_be_known(client, unit)

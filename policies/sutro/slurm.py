@@ -9,7 +9,8 @@
 The prolog leaves a record in /run/sutro-slurm, named after the job, with the cgroup. The epilog
 adds the suffix .ended, resets the policy of that cgroup and removes the record. If sutrod does not
 run, or fails, the service (sutro-slurm watch) resets the policy later. The epilog succeeds all the
-same: slurmd drains the node of a failing one.
+same: slurmd drains the node of a failing one. Where slurmd loses a job and runs no epilog, the
+service adds the suffix: the cgroup has been gone for GONE_AFTER_S, and Slurm has no such job there.
 
 A job whose text is malformed, or names a path out of reach of sutrod (reach.py), is held with the
 reason as its AdminComment. So is one whose floors sutrod refuses for lack of capacity: a service
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from . import __version__, reach, values
-from .answer import Answer
+from .answer import Answer, has_cgroup
 from .client import Client
 from .errors import BadPolicy, NotText, OutOfReach, Overcommitted, SutroError, UsageError, of_file
 from .files import replace
@@ -67,11 +68,14 @@ ENDED = ".ended"
 RUNTIME = "runtime"
 # With and without several slurmd on a machine; the name of the node is in the first form only.
 JOB = re.compile(r"/[^ ]*/(?:([^/]+)_)?slurmstepd\.scope/job_([0-9]+)")
+RECORD = re.compile(r"(?:([^:]+):)?([0-9]+)")
 
 # Commands of Slurm try again while the controller is away.
 COMMAND_LIMIT_S = 60.0
 LOOK_S = 5.0
 DRAIN_AFTER_S = 30.0
+# A job has no cgroup before its first step and, without PrologFlags=Contain, between two steps.
+GONE_AFTER_S = 600.0
 
 
 def gres_type(path: str, form: str) -> str:
@@ -140,6 +144,15 @@ def drain(node: str, reason: str) -> None:
             f"scontrol cannot drain {node}: {error.message}",
             f"drain it: scontrol update nodename={node} state=drain reason=sutro",
         ) from None
+
+
+def on_node(node: str) -> set[str]:
+    """The numbers of the jobs that a node has, also of those that end; SutroError if squeue fails.
+
+    squeue takes the name of the node or that of its host.
+    """
+    words = ("--all", "--noheader", f"--nodelist={node}", "--format=%A")
+    return set(_run("squeue", *words).split())
 
 
 def _one_task(job: str) -> str:
@@ -313,17 +326,51 @@ class Watch(Program):
         records: Path = RECORDS,
         drain: Callable[[str, str], None] = drain,
         now: Callable[[], float] = time.monotonic,
+        on_node: Callable[[str], set[str]] = on_node,
     ) -> None:
         super().__init__()
-        self._records, self._drain, self._now = records, drain, now
+        self._records, self._drain, self._now, self._on_node = records, drain, now, on_node
+        # Records whose cgroup is gone: since when, or since Slurm had the job all the same.
+        self._gone: dict[Path, float] = {}
         self._since: dict[tuple[str, str, str], float] = {}
         self._drained: set[tuple[str, str, str]] = set()
 
     async def step(self) -> float:
         """Read the records and the promises; return LOOK_S."""
+        self._end_lost()
         await self._reset_ended()
         self._judge(await self.client.promises())
         return LOOK_S
+
+    def _end_lost(self) -> None:
+        """Take jobs for ended that slurmd has lost: no epilog runs for them."""
+        gone = {}
+        for record in sorted(self._records.glob("*")):
+            with contextlib.suppress(FileNotFoundError):  # the epilog removes it now
+                name = RECORD.fullmatch(record.name)
+                if name and not has_cgroup(record.read_text(errors="replace").strip()):
+                    gone[record] = name
+        self._gone = {record: self._gone.get(record, self._now()) for record in gone}
+        due = [one for one, since in self._gone.items() if self._now() - since >= GONE_AFTER_S]
+        jobs: dict[str, set[str] | None] = {}
+        for record in due:
+            self._gone[record] = self._now()
+            node = _node(gone[record])
+            if node not in jobs:
+                jobs[node] = self._jobs(node)
+            known = jobs[node]
+            if known is not None and gone[record][2] not in known:
+                log(f"{record}: {node} has no such job, and no epilog has run; its floors end")
+                with contextlib.suppress(FileNotFoundError):
+                    record.rename(_ended(record))
+
+    def _jobs(self, node: str) -> set[str] | None:
+        """The jobs that Slurm has on a node; None, and a line in the log, if it does not answer."""
+        try:
+            return self._on_node(node)
+        except SutroError as error:
+            log(f"floors of jobs without a cgroup stay for now: {error.message}")
+            return None
 
     async def _reset_ended(self) -> None:
         """Reset the floors of jobs whose epilog could not."""
