@@ -74,42 +74,66 @@ func (n Names) of(path string) (string, error) {
 	return name, nil
 }
 
-// Resources returns the extended resources of this node with their amounts.
-func Resources(ctx context.Context, daemon Daemon, names Names) (map[string]uint64, error) {
+// byPath returns the names of the paths of capacities, and a sentence for each path without one. Of several
+// paths with one name, none has it: the order of the rows would choose whose capacity the scheduler counts.
+func (n Names) byPath(rows []Capacity) (map[string]string, []string) {
+	found, pathsOf, unnamed := map[string]string{}, map[string][]string{}, []string{}
+	for _, row := range rows {
+		if _, isSeen := found[row.Path]; isSeen {
+			continue
+		}
+		name, err := n.of(row.Path)
+		if err != nil {
+			unnamed = append(unnamed, err.Error())
+		} else {
+			pathsOf[name] = append(pathsOf[name], row.Path)
+		}
+		found[row.Path] = name
+	}
+	for _, name := range slices.Sorted(maps.Keys(pathsOf)) {
+		if paths := pathsOf[name]; len(paths) > 1 {
+			unnamed = append(unnamed, fmt.Sprintf("%s give one name of a resource; choose one: --name NAME=%s",
+				strings.Join(paths, " and "), paths[len(paths)-1]))
+			for _, path := range paths {
+				found[path] = ""
+			}
+		}
+	}
+	return found, unnamed
+}
+
+// Resources returns the extended resources of this node with their amounts, and a sentence for each declared
+// path that is left out because it has no name.
+func Resources(ctx context.Context, daemon Daemon, names Names) (map[string]uint64, []string, error) {
 	// No call returns both at one time. A pod that starts or ends meanwhile is not in the states of before,
 	// or not in those of after. Its floor is then subtracted as if it were outside of pods: the error is a
 	// capacity that is too small, until the next publication.
 	before, err := daemon.States(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	capacities, err := daemon.Capacities(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	after, err := daemon.States(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	states := common(before, after)
-	found, paths := map[string]uint64{}, map[string]string{}
-	for _, row := range capacities {
-		kind, isKnown := resourceKinds[row.Key]
-		if !isKnown || row.Device == "" {
-			continue
+	rows := slices.DeleteFunc(slices.Clone(capacities), func(row Capacity) bool {
+		_, isKnown := resourceKinds[row.Key]
+		return !isKnown || row.Device == ""
+	})
+	byPath, unnamed := names.byPath(rows)
+	found := map[string]uint64{}
+	for _, row := range rows {
+		if name := byPath[row.Path]; name != "" {
+			kind := resourceKinds[row.Key]
+			found[Prefix+kind.word+"."+name] = left(row, states) / kind.unit
 		}
-		name, err := names.of(row.Path)
-		if err != nil {
-			return nil, err
-		}
-		if other, isThere := paths[name]; isThere && other != row.Path {
-			return nil, fmt.Errorf("%s and %s give one name of a resource; choose one: --name NAME=%s",
-				other, row.Path, row.Path)
-		}
-		paths[name] = row.Path
-		found[Prefix+kind.word+"."+name] = left(row, states) / kind.unit
 	}
-	return found, nil
+	return found, unnamed, nil
 }
 
 // common returns the states that are in both lists.

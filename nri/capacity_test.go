@@ -28,7 +28,7 @@ func TestResources(t *testing.T) {
 		{"/x", "WriteBandwidthMin", "/dev/dm-0", 900_000_000},
 		{"/x", "WriteBandwidthMax", "/dev/dm-0", 1},
 	}
-	got, err := Resources(background, daemon, Names{"/srv/db": "db"})
+	got, _, err := Resources(background, daemon, Names{"/srv/db": "db"})
 	want := map[string]uint64{"io.sutro/read.vg.scratch": 280, "io.sutro/write.vg.scratch": 0,
 		"io.sutro/read-iops.db": 4993}
 	if err != nil || !maps.Equal(got, want) {
@@ -65,12 +65,12 @@ func TestResourcesWhilePodsStartAndEnd(t *testing.T) {
 		} else {
 			daemon.onCapacities = change
 		}
-		got, err := Resources(background, daemon, Names{})
+		got, _, err := Resources(background, daemon, Names{})
 		if left := got["io.sutro/read-iops.vg.db"]; err != nil || left > 900 || left < 600 {
 			t.Errorf("a pod %s: %d are left, %v", one.name, left, err)
 		}
 		daemon.onStates, daemon.onCapacities = nil, nil
-		got, err = Resources(background, daemon, Names{})
+		got, _, err = Resources(background, daemon, Names{})
 		if left := got["io.sutro/read-iops.vg.db"]; err != nil || left != 900 {
 			t.Errorf("a pod that %s, later: %d are left, %v", one.name, left, err)
 		}
@@ -127,9 +127,9 @@ func TestNamesOfResources(t *testing.T) {
 	daemon := newFakeDaemon()
 	daemon.capacities = []Capacity{{"/dev/srv/db", "/dev/dm-0", "ReadIOPSMin", 1, 0},
 		{"/srv/db", "/dev/dm-1", "ReadIOPSMin", 1, 0}}
-	if got, err := Resources(background, daemon, Names{}); err == nil ||
-		!strings.Contains(err.Error(), "--name") {
-		t.Errorf("two paths of one name: got %v, %v", got, err)
+	got, unnamed, err := Resources(background, daemon, Names{})
+	if err != nil || len(got) > 0 || len(unnamed) != 1 || !strings.Contains(unnamed[0], "--name") {
+		t.Errorf("two paths of one name: got %v, %v, %v", got, unnamed, err)
 	}
 	names := Names{}
 	for text, isGood := range map[string]bool{

@@ -143,7 +143,7 @@ func TestBus(t *testing.T) {
 	if err := bus.ResetPolicy(ctx, slice); err != nil || len(daemon.all()) > 0 {
 		t.Errorf("reset: %v, %v", daemon.all(), err)
 	}
-	got, err := Resources(ctx, bus, Names{})
+	got, _, err := Resources(ctx, bus, Names{})
 	if err != nil || !maps.Equal(got, map[string]uint64{"io.sutro/read.srv": 250}) {
 		t.Errorf("resources: %v, %v", got, err)
 	}

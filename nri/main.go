@@ -119,7 +119,7 @@ func run(ctx context.Context, verb string, words []string) error {
 		}
 		api, err := InCluster(*account)
 		if err == nil {
-			KeepPublished(ctx, api, Bus{}, *node, names)
+			NewPublisher(api, Bus{}, *node, names).Run(ctx)
 		}
 		return err
 	case "capacity":
@@ -141,9 +141,12 @@ func run(ctx context.Context, verb string, words []string) error {
 func printCapacity(ctx context.Context, names Names) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	resources, err := Resources(ctx, Bus{}, names)
+	resources, unnamed, err := Resources(ctx, Bus{}, names)
 	if err != nil {
 		return err
+	}
+	for _, message := range unnamed {
+		fmt.Fprintf(os.Stderr, "sutro-nri: left out: %s\n", message)
 	}
 	if len(resources) == 0 {
 		return errors.New("no capacity is declared; see [Capacity] in sutrod.conf(5)")

@@ -24,6 +24,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -117,24 +118,54 @@ func (a *API) Publish(ctx context.Context, node string, wanted map[string]uint64
 		"application/json-patch+json", operations, &answer)
 }
 
-// KeepPublished publishes the resources of a node again and again; a failure is logged.
-func KeepPublished(ctx context.Context, api *API, daemon Daemon, node string, names Names) {
+// A Publisher publishes the resources of a node again and again.
+type Publisher struct {
+	api    *API
+	daemon Daemon
+	node   string
+	names  Names
+	// The paths that are left out, as they were logged.
+	unnamed []string
+}
+
+// NewPublisher returns a publisher for a node, with the chosen names of paths.
+func NewPublisher(api *API, daemon Daemon, node string, names Names) *Publisher {
+	return &Publisher{api: api, daemon: daemon, node: node, names: names}
+}
+
+// Run publishes the resources until the context ends; a failure is logged.
+func (p *Publisher) Run(ctx context.Context) {
 	for {
-		wanted, err := Resources(ctx, daemon, names)
-		changes := 0
-		if err == nil {
-			changes, err = api.Publish(ctx, node, wanted)
-		}
-		switch {
-		case err != nil:
-			log.Printf("node %s: %v", node, err)
-		case changes > 0:
-			log.Printf("node %s: %d resources changed", node, changes)
-		}
+		p.publish(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(publishPeriod):
 		}
 	}
+}
+
+func (p *Publisher) publish(ctx context.Context) {
+	wanted, unnamed, err := Resources(ctx, p.daemon, p.names)
+	changes := 0
+	if err == nil {
+		p.logUnnamed(unnamed)
+		changes, err = p.api.Publish(ctx, p.node, wanted)
+	}
+	switch {
+	case err != nil:
+		log.Printf("node %s: %v", p.node, err)
+	case changes > 0:
+		log.Printf("node %s: %d resources changed", p.node, changes)
+	}
+}
+
+// logUnnamed logs each path that is left out since this publication.
+func (p *Publisher) logUnnamed(unnamed []string) {
+	for _, message := range unnamed {
+		if !slices.Contains(p.unnamed, message) {
+			log.Printf("node %s: left out: %s", p.node, message)
+		}
+	}
+	p.unnamed = unnamed
 }

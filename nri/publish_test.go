@@ -169,6 +169,52 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// The path of one volume blocks no other, and its message is no flood of the log.
+func TestPathsWithoutANameOfAResource(t *testing.T) {
+	fake, api, _ := serve(t)
+	daemon := newFakeDaemon()
+	row := func(path string, capacity uint64) Capacity {
+		return Capacity{path, "/dev/dm-0", "ReadIOPSMin", capacity, 0}
+	}
+	unnamed, good := Capacity{"/", "/dev/dm-0", "WriteIOPSMin", 9, 0}, row("/srv/web", 30)
+	// The second row of a path is another kind of capacity.
+	daemon.capacities = []Capacity{row("/", 10), unnamed, row("/dev/srv/db", 20), good, row("/srv/db", 40)}
+	publisher := NewPublisher(api, daemon, "worker-1", Names{})
+	lines := logged(t)
+	publish := func(messages ...string) {
+		t.Helper()
+		publisher.publish(background)
+		got := lines()
+		if len(got) != len(messages) {
+			t.Fatalf("got %q, want %q", got, messages)
+		}
+		for i, want := range messages {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("got %q, want %q", got[i], want)
+			}
+		}
+		names := []string{}
+		for name, amount := range fake.capacity() {
+			if strings.HasPrefix(name, Prefix) {
+				names = append(names, fmt.Sprint(name, " ", amount))
+			}
+		}
+		if len(names) != 1 || names[0] != Prefix+"read-iops.srv.web 30" {
+			t.Errorf("published are %v", names)
+		}
+	}
+	rootMessage, pairMessage := "/ gives no name", "/dev/srv/db and /srv/db give one name"
+	publish(rootMessage, pairMessage, "2 resources changed")
+	publish("")
+	// A mistake that comes back is a new one.
+	declared := daemon.capacities
+	daemon.capacities = []Capacity{good}
+	publish("")
+	daemon.capacities = declared
+	publish(rootMessage, pairMessage)
+	publish("")
+}
+
 func TestPublishFailures(t *testing.T) {
 	_, api, folder := serve(t)
 	if _, err := api.Publish(background, "worker-2", nil); err == nil ||
