@@ -105,6 +105,19 @@ def test_admission_covers_all_floors() -> None:
     )
 
 
+def test_admission_counts_containers_that_run_together() -> None:
+    """These are the containers and the sidecars; other init containers end before the pod runs."""
+    policy = objects()["ValidatingAdmissionPolicy", "sutro-floors"]["spec"]
+    limits = {one["name"]: one["expression"] for one in policy["variables"]}["limits"]
+    plain, init = limits.split(" + ")
+    assert plain.startswith("object.spec.containers.filter(") and "initContainers" not in plain
+    assert init.startswith("(has(object.spec.initContainers) ? object.spec.initContainers.filter(")
+    assert "has(c.restartPolicy) && c.restartPolicy == 'Always'" in init
+    for part in (plain, init):
+        assert "has(c.resources) && has(c.resources.limits)" in part
+        assert ".map(c, c.resources.limits)" in part
+
+
 def test_arguments_are_known() -> None:
     verbs = re.findall(r'^\tcase "(\w+)":', MAIN, re.M)
     assert len(verbs) == 4 and "name" in OPTIONS
