@@ -14,7 +14,7 @@ from fakemachine import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 from sutro import oci, values
-from sutro.errors import SutroError
+from sutro.errors import BusUnavailable, NotRunning, SutroError
 from test_recording import ANY
 
 ID = "4f5e"
@@ -418,6 +418,8 @@ def test_any_value_in_the_configuration(tmp_path_factory, name, value):
     (folder / "config.json").write_text(json.dumps(found))
     try:
         asyncio.run(oci.apply(GOOD | {"bundle": str(folder), "status": "created"}))
+    except (BusUnavailable, NotRunning):
+        pass  # it is accepted: for root, the policy is next
     except SutroError as error:
         known = (str(folder), "annotation io.sutro/weight", "cgroupsPath", "without root")
         assert any(part in error.message for part in known), error.message
