@@ -223,8 +223,11 @@ class _Leaves:
     def has(self, devno: str) -> bool:
         """Whether the device is a leaf: it stands on no other one."""
         if devno not in self._leaf:
-            slaves = ROOT / "sys/dev/block" / devno / "slaves"
-            self._leaf[devno] = not (slaves.is_dir() and os.listdir(slaves))
+            try:
+                slaves = os.listdir(ROOT / "sys/dev/block" / devno / "slaves")
+            except OSError:
+                slaves = []  # a partition, or the device has gone
+            self._leaf[devno] = not slaves
         return self._leaf[devno]
 
     def has_elevator(self, devno: str) -> bool:

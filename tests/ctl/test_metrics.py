@@ -4,6 +4,7 @@
 test_exporter.py has the service, test_metric_names.py the rules and the dashboard.
 """
 
+import errno
 import io
 import os
 import shutil
@@ -202,6 +203,22 @@ def test_bytes_of_a_delegated_subtree(without_module):
     without_module.at(f"{below}/worker/io.stat").unlink()
     app = {"unit": "app.service", "cgroup": "/system.slice/app.service", "leaf": "/dev/hda"}
     assert value(metrics(), "sutro_cgroup_read_bytes_total", **app) == 8
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENODEV])
+def test_disk_that_vanishes_during_a_scrape(without_module, monkeypatch, number):
+    """Its folder goes between two calls; its last line is still there, and so are all others."""
+    listed, gone = os.listdir, "/259:0/slaves"
+    without_module.at(f"/sys/dev/block{gone}").mkdir()
+
+    def vanishing(path):
+        if str(path).endswith(gone):
+            raise OSError(number, os.strerror(number), str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "listdir", vanishing)
+    name, unit = "sutro_cgroup_read_bytes_total", "db.service"
+    assert value(metrics(), name, unit=unit, leaf="/dev/hda") == 10
 
 
 def test_cgroups_with_most_bytes_come_first(without_module):
