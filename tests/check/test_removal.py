@@ -16,7 +16,9 @@ from tree import TOP
 TEMPLATES = [f"sutro-{name}@.service" for name in ("window", "latency-guard")]
 INSTANCES = " ".join(name.replace("@", "@*") for name in TEMPLATES)
 STOP, TRY_RESTART = f"systemctl stop {INSTANCES}", f"systemctl try-restart {INSTANCES}"
-DISABLE = "systemctl --no-reload disable " + " ".join(TEMPLATES)
+# A unit without [Install], which the guide links to the daemon.
+LINKED = "resync.slice"
+DISABLE = "systemctl --no-reload disable " + " ".join([*TEMPLATES, LINKED])
 SPEC = (TOP / "packaging/sutro.spec").read_text()
 
 
@@ -98,3 +100,19 @@ def test_purge_disables_instances(tmp_path: Path, action: str, stays: bool) -> N
         link.symlink_to("/usr/lib/systemd/system/nowhere")
     run(tmp_path, (TOP / "debian/sutro.postrm").read_text(), action)
     assert [link.is_symlink() for link in links] == [stays, stays, True]
+
+
+@pytest.mark.parametrize("action", ["remove", "purge"])
+@pytest.mark.parametrize("other", [[], ["other.service"]])
+def test_purge_removes_the_link_of_the_guide(tmp_path: Path, action: str, other: list[str]) -> None:
+    """deb-systemd-helper removes links that it has made; those to other units stay."""
+    for file in ("guides/layouts.rst", "man/sutrod.conf.5"):
+        text = (TOP / "Documentation" / file).read_text()
+        assert f"systemctl add-wants sutrod.service {LINKED}\n" in text
+    wants = tmp_path / "etc/systemd/system/sutrod.service.wants"
+    wants.mkdir(parents=True)
+    for name in [LINKED, *other]:
+        (wants / name).symlink_to(f"/usr/lib/systemd/system/{name}")
+    run(tmp_path, (TOP / "debian/sutro.postrm").read_text(), action)
+    kept = {path.name for path in wants.iterdir()} if wants.exists() else None
+    assert kept == ({LINKED, *other} if action == "remove" else set(other) or None)
