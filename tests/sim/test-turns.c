@@ -18,6 +18,11 @@
 static struct task_struct nobody;
 struct task_struct *current = &nobody;
 unsigned long jiffies = 100000;
+unsigned int locks_held;
+
+void preempt(void)
+{
+}
 
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio)
 {
