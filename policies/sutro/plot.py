@@ -23,6 +23,8 @@ from .promises import worst_first
 Dict = dict[str, Any]
 
 SUFFIXES = (".html", ".png")
+# Matplotlib takes minutes for some hundred panels above each other.
+PNG_PANELS_MOST = 64
 
 
 @dataclass
@@ -70,6 +72,11 @@ async def plot(client: Client | None, args: argparse.Namespace) -> Answer:
     output = Path(args.output)
     panels = _recorded(args.source) if client is None else await _remembered(client)
     panels = _chosen(panels, args.unit)
+    if output.suffix == ".png" and len(panels) > PNG_PANELS_MOST:
+        raise SutroError(
+            f"a PNG has room for {PNG_PANELS_MOST} promises, and there are {len(panels)}",
+            "name some units, or a file that ends in .html",
+        )
     _count_back(panels)
     draw = chart.png if output.suffix == ".png" else chart.html
     replace(output, draw(panels))

@@ -175,6 +175,24 @@ def test_output_of_a_failure(tmp_path, monkeypatch, suffix):
     assert sorted(one.name for one in tmp_path.iterdir()) == [file.name, "record.json"]
 
 
+@pytest.mark.parametrize(("count", "status"), [(64, 0), (65, 1)])
+def test_panels_of_a_png(tmp_path, monkeypatch, count, status):
+    file, paths = tmp_path / "plot.png", [f"/srv{number}" for number in range(count)]
+    monkeypatch.setattr(chart, "need_matplotlib", lambda: None)
+    monkeypatch.setattr(chart, "png", lambda panels: b"%d panels" % len(panels))
+    source = record(tmp_path, *[sample(1.0, 5, path=path) for path in paths])
+    run = sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE)
+    assert (run.status, file.exists()) == (status, not status)
+    if status:
+        assert run.err == (
+            "sutroctl: a PNG has room for 64 promises, and there are 65\n"
+            "          name some units, or a file that ends in .html\n"
+        )
+    # HTML has no such limit.
+    run = sutroctl("plot", "--from", source, "-o", str(tmp_path / "plot.html"), **NOWHERE)
+    assert run.status == 0
+
+
 def test_output_is_replaced_as_a_whole(tmp_path):
     """A program that reads the former picture has all of it."""
     source, file = record(tmp_path, sample(1.0, 5)), tmp_path / "plot.html"
