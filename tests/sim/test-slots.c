@@ -5,7 +5,7 @@
  * No submitter waits while all slots are free.  kernel/sutro-slots.c, sutro-turn.c and
  * sutro-quota.c are run as they are, with the algorithm, by tasks that wait, look again, are woken
  * and preempted in random order: a task is a thread, and one of them runs at a time.  Groups have
- * random weights, classes and parents, and there are up to four times as many as slots.
+ * random weights, classes and parents, and there are up to 64 for 4 to 16 slots.
  *
  * After some time no task sends anything more.  When the last request has completed, each task that
  * still waits for a slot is given WAIT_JIFFIES: in the kernel, a switch of the scheduler waits for
