@@ -51,6 +51,15 @@
  *	drive that is nearly full.  In half a second, the cache takes 4,000 writes.  The
  *	flash needs 1 ms for each: reads of a would wait for garbage collection for 4 s.
  *
+ * A group that comes to a device at work may have next to nothing from the first request on: with
+ * less than TRIAL_FARTHEST percent of its due, after TRIAL_PLAIN requests, its trial ends at once.
+ * When a device begins to work, costs are guesses and its cache is empty: then it is not.
+ *
+ *	b (weight 100) writes 1 MiB with 32 in flight, 7.4 ms each.  Then a (1000) reads 4 KiB at a
+ *	time for a second.  Its first read waits for the 32 writes, 237 ms, and each of the next
+ *	ones for one or two.  16 reads take half of the second, and a had 0.47 of its bytes alone.  Now
+ *	it is protected after two, and has 0.69 (tests/sim/test_short_jobs.py).
+ *
  * Before the first probes of the classes that are in use (sutro-probe.c), costs are guesses, and
  * so are the times that groups got.  A share is not decided by these for TRIAL_LONG_NS: protection
  * delays the probes, and wrong costs may keep groups protected that need it not.  A trial does not
@@ -94,6 +103,8 @@
 /* With less than this percent of a due of at least this time, one trial is enough. */
 #define SUTRO_TRIAL_FARTHEST 25
 #define SUTRO_TRIAL_FARTHEST_DUE_NS (128 * MS)
+/* As few of its requests are enough beside others that have used TRIAL_LONG_NS before. */
+#define SUTRO_TRIAL_PLAIN 2
 /* Device time after which a trial looks at the group's share again. */
 #define SUTRO_TRIAL_LOOK_NS MS
 
@@ -118,13 +129,23 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 	own->depth = 0;
 }
 
+/* Did a group have next to nothing since it came to a device that was at work before? */
+static bool sutro_trial_is_plain(const struct sutro_group_protect *own,
+				 u32 percent)
+{
+	return percent < SUTRO_TRIAL_FARTHEST && own->nr >= SUTRO_TRIAL_PLAIN &&
+	       own->from_ns >= SUTRO_TRIAL_LONG_NS;
+}
+
 /*
  * Is the trial long enough to decide whether a group needs protection?  If its latency decides
- * (@by_latency), the share that it got does not matter; if its share does, costs have to be known.
+ * (@by_latency), the share that it got does not matter; if its share does, costs have to be known,
+ * unless it seems to need protection (@needs), and that is plain.
  */
 static bool sutro_trial_ends(const struct sutro_protect *protect,
 			     const struct sutro_group_protect *own, u32 percent,
-			     bool by_latency, bool guessing, u64 now_ns)
+			     bool by_latency, bool needs, bool guessing,
+			     u64 now_ns)
 {
 	u64 length_ns = now_ns - own->trial_ns;
 	bool doubtful = percent >= SUTRO_TRIAL_SHORT &&
@@ -134,6 +155,8 @@ static bool sutro_trial_ends(const struct sutro_protect *protect,
 	if (own->due_ns < SUTRO_TRIAL_DUE_NS)
 		return false;
 	if (by_latency && own->nr >= SUTRO_TRIAL_FEW)
+		return true;
+	if (needs && sutro_trial_is_plain(own, percent))
 		return true;
 	if (length_ns < SUTRO_TRIAL_MIN_NS)
 		return false;
@@ -252,7 +275,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_group_protect *own = group->protect;
 	u64 share = sutro_trial_share(group);
 	u32 percent, entitled = SUTRO_TRIAL_ENTITLED;
-	bool deep, by_latency;
+	bool deep, by_latency, needed;
 	u64 missing_ns;
 
 	/* A flush may be over before its begin is known, and is dated then. */
@@ -263,19 +286,21 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	deep = sutro_trial_deep(core, own);
 	by_latency = !deep &&
 		     sutro_group_favoured(group, SUTRO_PROTECT_SENSITIVE);
-	if (!sutro_trial_ends(protect, own, percent,
-			      by_latency && own->depth == 1 &&
-				      !core->tunables.rotational,
-			      core->tunables.guessing, now_ns))
-		return;
 	missing_ns = own->due_ns - min(own->got_ns, own->due_ns);
 	if (deep && !sutro_trial_precedes(group))
 		entitled = SUTRO_TRIAL_SHORT;
-	own->needed =
-		percent < entitled &&
-		missing_ns * (protect->used_nr - own->from_nr) >
-			SUTRO_TRIAL_MISSING * (protect->used_ns - own->from_ns);
-	own->needed |= by_latency;
+	needed = by_latency ||
+		 (percent < entitled &&
+		  missing_ns * (protect->used_nr - own->from_nr) >
+			  SUTRO_TRIAL_MISSING *
+				  (protect->used_ns - own->from_ns));
+	if (!sutro_trial_ends(protect, own, percent,
+			      by_latency && own->depth == 1 &&
+				      !core->tunables.rotational,
+			      needed && !deep && !core->tunables.rotational,
+			      core->tunables.guessing, now_ns))
+		return;
+	own->needed = needed;
 	own->far_nr = sutro_trial_far_nr(protect, own, percent, share);
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = now_ns - own->trial_ns,
