@@ -11,8 +11,10 @@
  *	client -> connection -> forward() -> inlet ... sd-varlink
  *	client <- connection <-------------------------- sd-varlink
  *
- * A part stays in the socket of the client until the inlet takes it, and the end of the client's
- * calls is passed on, too.
+ * The inlet has one call at a time. The others stay in the socket of the client, and the end of its
+ * calls is passed on after them. sd-varlink runs a call as soon as it is passed on, so that the user
+ * pays for it, also for those that sd-varlink answers by itself. While the account of the user is
+ * overdrawn, most calls wait (quota.c).
  *
  * A client may send many calls and read no reply. sd-varlink would keep 16 MiB of replies for each
  * connection, also of its own ones, as that of GetInterfaceDescription. So after each event of the
@@ -28,6 +30,7 @@
 #include <sys/un.h>
 
 #include "bus/connection.h"
+#include "bus/quota.h"
 #include "host/priority.h"
 #include "host/util.h"
 
@@ -35,19 +38,22 @@
 
 #define MESSAGE_BYTES_MAX (64U << 10)
 #define PART_BYTES 4096
-/* The kernel doubles it. */
-#define INLET_BYTES (4 * PART_BYTES)
 
 /* After a failure to accept, without free file descriptors, the connection is still in the queue. */
 #define ACCEPTS_PER_SECOND_MAX 1000U
 #define USEC_PER_SECOND 1000000ULL
 
+/* Calls of users whose accounts are overdrawn are looked at again after this time. */
+#define HELD_USEC USEC_PER_SECOND
+#define ACCURACY_USEC 100000ULL
+
 /**
  * struct connection - of a client
  * @client: of a duplicate of the socket, for the loop has sd-varlink's own source of the other one
- * @inlet: reports that sd-varlink has read some of it
+ * @inlet: the descriptor that calls are passed on to
  * @message_bytes: of the last message, whose end has not come
- * @is_full: the inlet takes no more
+ * @is_busy: sd-varlink has not answered the last call, and takes no further one
+ * @is_held: calls wait, for the account of the user is overdrawn
  * @is_ended: the client sends no more
  * @is_paused: the client reads no replies, and no calls of it are served
  */
@@ -55,10 +61,12 @@ struct connection {
 	LIST_ENTRY(connection) entry;
 	struct connections *all;
 	sd_varlink *link;
+	uid_t uid;
 	sd_event_source *client;
-	sd_event_source *inlet;
+	int inlet;
 	size_t message_bytes;
-	bool is_full;
+	bool is_busy;
+	bool is_held;
 	bool is_ended;
 	bool is_paused;
 };
@@ -68,57 +76,74 @@ static int client_fd(const struct connection *c)
 	return sd_event_source_get_io_fd(c->client);
 }
 
-static int inlet_fd(const struct connection *c)
-{
-	return sd_event_source_get_io_fd(c->inlet);
-}
-
 static void connection_free(struct connection *c)
 {
 	sd_event_source_disable_unref(c->client);
-	sd_event_source_disable_unref(c->inlet);
+	if (c->inlet >= 0)
+		close(c->inlet);
 	sd_varlink_unref(c->link);
 	free(c);
+}
+
+static struct connection *find(const struct connections *all,
+			       const sd_varlink *link)
+{
+	struct connection *c;
+
+	LIST_FOREACH(c, &all->list, entry)
+		if (c->link == link)
+			break;
+	return c;
 }
 
 /* Wait for bytes that can be passed on. A closed socket is always ready, so its source is turned off. */
 static int set_events(struct connection *c)
 {
-	uint32_t events = (c->is_full || c->is_ended ? 0 : EPOLLIN) |
+	bool takes_calls = !c->is_busy && !c->is_held && !c->is_ended &&
+			   !c->is_paused;
+	uint32_t events = (takes_calls ? EPOLLIN : 0) |
 			  (c->is_paused ? EPOLLOUT : 0);
 	int r = sd_event_source_set_io_events(c->client, events);
 
-	if (r >= 0)
-		r = sd_event_source_set_enabled(
-			c->client, events ? SD_EVENT_ON : SD_EVENT_OFF);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(
-			c->inlet, c->is_full ? SD_EVENT_ON : SD_EVENT_OFF);
-	return r;
+	return r < 0 ? r
+		     : sd_event_source_set_enabled(
+			       c->client, events ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
 /* ---- calls ---- */
 
-/* Count @n bytes of messages. Return: the bytes of the last one without its end, or -EMSGSIZE. */
-static ssize_t count(size_t bytes, const char *part, size_t n)
-{
-	const char *end;
-
-	for (; (end = memchr(part, '\0', n)); part = end + 1) {
-		bytes += end + 1 - part;
-		n -= end + 1 - part;
-		if (bytes > MESSAGE_BYTES_MAX)
-			return -EMSGSIZE;
-		bytes = 0;
-	}
-	return bytes + n < MESSAGE_BYTES_MAX ? (ssize_t)(bytes + n) : -EMSGSIZE;
-}
-
 static int end_calls(struct connection *c)
 {
 	c->is_ended = true;
-	c->is_full = false;
-	return shutdown(inlet_fd(c), SHUT_WR) < 0 ? -errno : 0;
+	return shutdown(c->inlet, SHUT_WR) < 0 ? -errno : 0;
+}
+
+static int hold(struct connection *c)
+{
+	sd_event_source *s = c->all->held;
+	int r = 0;
+
+	c->is_held = true;
+	if (sd_event_source_get_enabled(s, NULL) > 0)
+		return 0;
+	r = sd_event_source_set_time_relative(s, HELD_USEC);
+	return r < 0 ? r : sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+}
+
+static int on_held(sd_event_source *s, uint64_t usec, void *userdata)
+{
+	struct connections *all = userdata;
+
+	for (struct connection *c = LIST_FIRST(&all->list), *next; c;
+	     c = next) {
+		next = LIST_NEXT(c, entry);
+		if (!c->is_held)
+			continue;
+		c->is_held = false;
+		if (set_events(c) < 0)
+			sd_varlink_close(c->link);
+	}
+	return 0;
 }
 
 /* Drop @n bytes that were peeked at. */
@@ -134,34 +159,60 @@ static int drop(struct connection *c, char *part, ssize_t n)
 	return 0;
 }
 
+/* Return: 1: a call, or a part of one, was passed on; 0; or -errno. */
 static int forward(struct connection *c)
 {
 	char part[PART_BYTES];
-	ssize_t bytes, n, sent;
+	size_t bytes;
+	ssize_t n, sent;
+	char *end;
+	int r;
 
 	n = recv(client_fd(c), part, sizeof(part), MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
 		return end_calls(c);
-	bytes = count(c->message_bytes, part, n);
-	if (bytes < 0)
-		return bytes;
-	sent = send(inlet_fd(c), part, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-	c->is_full = sent < 0 && errno == EAGAIN;
-	if (sent < 0)
-		return c->is_full || errno == EINTR ? 0 : -errno;
+	end = memchr(part, '\0', n);
+	if (end)
+		n = end + 1 - part;
+	bytes = c->message_bytes + n;
+	if (bytes > MESSAGE_BYTES_MAX || (!end && bytes == MESSAGE_BYTES_MAX))
+		return -EMSGSIZE;
+	if (!c->message_bytes && bus_call_waits(c->all->bus, c->uid))
+		return hold(c);
+	/* sd-varlink has read all before. */
+	sent = send(c->inlet, part, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < n)
-		bytes = count(c->message_bytes, part, sent);
-	c->message_bytes = bytes;
-	return drop(c, part, sent);
+		return sent < 0 ? -errno : -EIO;
+	c->message_bytes = end ? 0 : bytes;
+	r = drop(c, part, n);
+	return r < 0 ? r : 1;
+}
+
+/* Run the call that was passed on, on account of its user. The connection may have ended then. */
+static void run_call(struct connection *c)
+{
+	sd_varlink *link = sd_varlink_ref(c->link);
+	struct bus *b = c->all->bus;
+	uint64_t began = cpu_usec();
+	uid_t uid = c->uid;
+
+	while (sd_varlink_process(link) > 0)
+		;
+	bus_charge(b, uid, cpu_usec() - began);
+	sd_varlink_unref(link);
 }
 
 static int forward_or_close(struct connection *c)
 {
 	int r = forward(c);
 
-	if (r >= 0)
+	if (r > 0) {
+		run_call(c);
+		return 0;
+	}
+	if (r == 0)
 		r = set_events(c);
 	if (r == -EMSGSIZE)
 		log_debug("A client of varlink sent a message of more than %u "
@@ -174,11 +225,6 @@ static int forward_or_close(struct connection *c)
 	if (r < 0)
 		sd_varlink_close(c->link);
 	return 0;
-}
-
-static int on_room(sd_event_source *s, int fd, uint32_t events, void *userdata)
-{
-	return forward_or_close(userdata);
 }
 
 /* ---- replies ---- */
@@ -226,14 +272,30 @@ static int pause_connection(struct connection *c)
 	return r;
 }
 
+/* Between two calls sd-varlink waits for the next one. */
+static int follow_calls(struct connection *c)
+{
+	int events = sd_varlink_get_events(c->link);
+	bool is_busy = events < 0 || !(events & EPOLLIN);
+
+	if (is_busy == c->is_busy)
+		return 0;
+	c->is_busy = is_busy;
+	return set_events(c);
+}
+
 static int on_after(sd_event_source *s, void *userdata)
 {
 	struct connections *all = userdata;
+	int r;
 
 	for (struct connection *c = LIST_FIRST(&all->list), *next; c;
 	     c = next) {
 		next = LIST_NEXT(c, entry);
-		if (!c->is_paused && has_unread(c) && pause_connection(c) < 0)
+		r = follow_calls(c);
+		if (r >= 0 && !c->is_paused && has_unread(c))
+			r = pause_connection(c);
+		if (r < 0)
 			sd_varlink_close(c->link);
 	}
 	return 0;
@@ -259,21 +321,14 @@ static int add_source(sd_event *event, int fd, uint32_t events,
 /* The other end of the inlet is in @ret. */
 static int add_inlet(struct connection *c, int *ret)
 {
-	int pair[2], bytes = INLET_BYTES, r;
+	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
 		       pair) < 0)
 		return -errno;
-	r = setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	if (r < 0) {
-		r = -errno;
-		close(pair[0]);
-		close(pair[1]);
-		return r;
-	}
+	c->inlet = pair[0];
 	*ret = pair[1];
-	return add_source(c->all->event, pair[0], EPOLLOUT, on_room, c,
-			  &c->inlet);
+	return 0;
 }
 
 static int add_client(struct connection *c, int fd)
@@ -296,8 +351,10 @@ static int add_link(struct connection *c, int input_fd, int fd)
 		return -errno;
 	r = sd_varlink_server_add_connection_pair(c->all->server, input_fd, fd,
 						  &user, &c->link);
-	if (r >= 0)
-		sd_varlink_ref(c->link);
+	if (r < 0)
+		return r;
+	sd_varlink_ref(c->link);
+	c->uid = user.uid;
 	return r;
 }
 
@@ -310,6 +367,7 @@ static int add_connection(struct connections *all, int fd)
 	if (!c)
 		return -ENOMEM;
 	c->all = all;
+	c->inlet = -1;
 	r = add_inlet(c, &input_fd);
 	if (r >= 0)
 		r = add_client(c, fd);
@@ -341,11 +399,8 @@ static int on_accept(sd_event_source *s, int fd, uint32_t events,
 
 void connections_drop(struct connections *all, const sd_varlink *link)
 {
-	struct connection *c;
+	struct connection *c = find(all, link);
 
-	LIST_FOREACH(c, &all->list, entry)
-		if (c->link == link)
-			break;
 	if (!c)
 		return;
 	LIST_REMOVE(c, entry);
@@ -393,6 +448,14 @@ int connections_open(struct connections *all, const char *path)
 	r = sd_event_add_post(all->event, &all->after, on_after, all);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(all->after, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time(all->event, &all->held, CLOCK_MONOTONIC,
+				      0, ACCURACY_USEC, on_held, all);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(all->held, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_priority(all->held,
+						 MACHINE_PRIORITY_CALLS);
 	if (r < 0)
 		return r;
 	fd = listen_at(path);
@@ -417,6 +480,7 @@ void connections_close(struct connections *all)
 		sd_varlink_close_unref(link);
 	}
 	sd_event_source_disable_unref(all->after);
+	sd_event_source_disable_unref(all->held);
 	if (all->accepting)
 		unlink(all->path);
 	sd_event_source_disable_unref(all->accepting);

@@ -6,23 +6,28 @@
 #include <systemd/sd-event.h>
 #include <systemd/sd-varlink.h>
 
+struct bus;
 struct connection;
 
 /**
  * struct connections - the socket of a varlink server, and the clients that are connected to it
+ * @bus: with the accounts of users
  * @accepting: of the socket
  * @after: runs after each event while there are connections
+ * @held: looks again at calls that wait
  */
 struct connections {
+	struct bus *bus;
 	sd_event *event;
 	sd_varlink_server *server;
 	sd_event_source *accepting;
 	sd_event_source *after;
+	sd_event_source *held;
 	LIST_HEAD(, connection) list;
 	char *path;
 };
 
-/** connections_open() - accept connections at @path; @c->event and @c->server are set */
+/** connections_open() - accept connections at @path; @c->bus, @c->event and @c->server are set */
 int connections_open(struct connections *c, const char *path);
 
 /** connections_drop() - the connection @link of the server has ended */

@@ -36,6 +36,9 @@
 #define COMMON_SHARE 2U
 #define COMMON_SAVED_MAX_USEC 2000000
 
+/* Of an overdrawn account, a call each second goes on. */
+#define OVERDRAWN_CALL_USEC 1000000U
+
 #define KEPT_MAX 32U
 /* Bytes of calls that are kept. A single call may have more: the bus limits it. */
 #define KEPT_BYTES_MAX (8U << 20)
@@ -70,6 +73,7 @@
  * @kept: number of calls that are kept
  * @kept_bytes: that they have
  * @sampled_until_usec: the user pays for samples until then
+ * @called_usec: the last call that went on although the account was overdrawn
  */
 struct account {
 	uid_t uid;
@@ -78,6 +82,7 @@ struct account {
 	unsigned int kept;
 	size_t kept_bytes;
 	uint64_t sampled_until_usec;
+	uint64_t called_usec;
 };
 
 /** struct sender - user of a connection; a unique name is never given twice */
@@ -477,6 +482,20 @@ int bus_check_account(struct bus *b, uid_t uid)
 	if (r < 0)
 		return r;
 	return is_overdrawn(b, a) ? -EBUSY : 0;
+}
+
+bool bus_call_waits(struct bus *b, uid_t uid)
+{
+	uint64_t now_usec = machine_now_usec(b->machine);
+	struct account *a;
+
+	if (bus_check_account(b, uid) >= 0)
+		return false;
+	a = find_account(b, uid);
+	if (!a || now_usec - a->called_usec < OVERDRAWN_CALL_USEC)
+		return true;
+	a->called_usec = now_usec;
+	return false;
 }
 
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec)

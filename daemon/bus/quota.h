@@ -2,6 +2,7 @@
 #ifndef SUTRO_QUOTA_H
 #define SUTRO_QUOTA_H
 
+#include <stdbool.h>
 #include <systemd/sd-bus.h>
 
 struct bus;
@@ -44,6 +45,14 @@ void bus_release_call(struct bus *b, struct kept *kept);
 
 /** bus_check_account() - may the user @uid cause work now? Return: 0, -EBUSY if its account is overdrawn */
 int bus_check_account(struct bus *b, uid_t uid);
+
+/**
+ * bus_call_waits() - has the next call of the user @uid to wait, because its account is overdrawn?
+ *
+ * For calls that cannot be refused before they run. While the account is overdrawn, one goes on each
+ * second: its method may refuse it.
+ */
+bool bus_call_waits(struct bus *b, uid_t uid);
 
 /** bus_charge() - @usec of CPU time were used for the user @uid, without bus_metered() */
 void bus_charge(struct bus *b, uid_t uid, uint64_t usec);

@@ -15,7 +15,8 @@
  *
  * The lists are those of the bus, made by the same functions (method.h), and in pieces where they
  * have an entry for each cgroup (pieces.c). Users have the same accounts (quota.c): a call of a user
- * whose account is overdrawn is refused, and a follower gets no reply meanwhile.
+ * whose account is overdrawn is refused, and a follower gets no reply meanwhile. connection.c charges
+ * calls, and delays those of an overdrawn account.
  */
 
 #include <sys/epoll.h>
@@ -339,11 +340,11 @@ static int check_parameters(sd_varlink *link, sd_json_variant *parameters)
 	return sd_varlink_dispatch(link, parameters, no_fields, NULL);
 }
 
-static int run_metered(sd_varlink *link, sd_json_variant *parameters,
-		       sd_varlink_method_flags_t flags, struct varlink *v,
-		       enum list list)
+/* connection.c charges the user with the time. */
+static int run_method(sd_varlink *link, sd_json_variant *parameters,
+		      sd_varlink_method_flags_t flags, struct varlink *v,
+		      enum list list)
 {
-	uint64_t began = cpu_usec();
 	uid_t uid;
 	int r;
 
@@ -359,7 +360,6 @@ static int run_metered(sd_varlink *link, sd_json_variant *parameters,
 	r = check_parameters(link, parameters);
 	if (r == 0)
 		r = request(v, list, uid, link, flags & SD_VARLINK_METHOD_MORE);
-	bus_charge(v->bus, uid, cpu_usec() - began);
 	return r;
 }
 
@@ -368,7 +368,7 @@ static int run_metered(sd_varlink *link, sd_json_variant *parameters,
 			       sd_varlink_method_flags_t flags,               \
 			       void *userdata)                                \
 	{                                                                     \
-		return run_metered(link, parameters, flags, userdata, list);  \
+		return run_method(link, parameters, flags, userdata, list);   \
 	}
 
 METHOD(devices, LIST_DEVICES)
@@ -430,6 +430,7 @@ static int serve(struct varlink *v, const char *path)
 						   MACHINE_PRIORITY_CALLS);
 	if (r < 0)
 		return r;
+	v->connections.bus = v->bus;
 	v->connections.event = event;
 	v->connections.server = v->server;
 	return connections_open(&v->connections, path);

@@ -494,6 +494,49 @@ def test_calls_are_charged(held: Sutrod) -> None:
         assert "error" not in one.call("ListGuarantees")
 
 
+OWN = "org.varlink.service"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"method": "GetInfo", "interface": OWN},
+        {
+            "method": "GetInterfaceDescription",
+            "interface": OWN,
+            "parameters": {"interface": INTERFACE},
+        },
+        {"method": "GetNothing", "interface": OWN},
+        {"method": "Describe", "interface": METRICS, "more": True},
+    ],
+)
+def test_calls_without_a_list_are_charged(held: Sutrod, call: dict) -> None:
+    """Also those that sd-varlink answers by itself: beyond the quota, each second has one."""
+    held.clock.cpu_ns = 300_000_000
+    held.settle()
+    with link(held) as one, link(held) as two:
+        for _ in range(20):
+            one.send(**call)
+            two.send(**call)
+        # Four of the saved time, and the one that finds the account overdrawn.
+        assert count(one) + count(two) == 5
+        with pytest.raises(dbus.DBusException) as caught:
+            held.call("ListDevices")
+        assert caught.value.get_dbus_name() == "org.freedesktop.DBus.Error.LimitsExceeded"
+        held.elapse(1.2)
+        assert count(one) + count(two) == 1
+        held.elapse(30)
+        assert count(one) + count(two) > 1
+
+
+def count(one: Link) -> int:
+    """The replies that are there; those of a call with `more` are one."""
+    found = 0
+    while one.has_reply():
+        found += not one.receive().get("continues")
+    return found
+
+
 def test_the_end_of_the_daemon_removes_the_socket(held: Sutrod) -> None:
     assert path(held).exists()
     assert held.stop() == 0
