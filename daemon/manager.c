@@ -22,6 +22,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "bus/interface.h"
+#include "bus/pieces.h"
 #include "bus/quota.h"
 #include "bus/wait.h"
 #include "host/diskcall.h"
@@ -59,6 +60,9 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 	struct manager *m = userdata;
 	struct cgroup *root = cgroup_tree_root(m->machine.tree);
 
+	/* on_samples_read() goes on. */
+	if (bus_reads_samples(&m->bus))
+		return 0;
 	/* Without calls the samples are freed; a call that comes later waits for two new ones. */
 	if (!bus_has_waiters(&m->bus) &&
 	    machine_now_usec(&m->machine) >= m->sample_until_usec) {
@@ -71,19 +75,31 @@ static int on_sampling(sd_event_source *s, uint64_t usec, void *userdata)
 	return on_sample(m->sample, 0, m);
 }
 
-static int on_want_samples(void *userdata)
+/* Begin the next sample, unless its time is set or it is being taken. */
+static int go_on_sampling(struct manager *m)
 {
-	struct manager *m = userdata;
 	int enabled = SD_EVENT_OFF;
 
-	m->sample_until_usec =
-		machine_now_usec(&m->machine) + SAMPLE_LINGER_USEC;
 	sd_event_source_get_enabled(m->sampling, &enabled);
 	if (enabled != SD_EVENT_OFF ||
 	    cgroup_cursor_goes_on(&m->watcher.cursor))
 		return 0;
 	sd_event_source_set_time(m->sampling, 0);
 	return sd_event_source_set_enabled(m->sampling, SD_EVENT_ONESHOT);
+}
+
+static int on_want_samples(void *userdata)
+{
+	struct manager *m = userdata;
+
+	m->sample_until_usec =
+		machine_now_usec(&m->machine) + SAMPLE_LINGER_USEC;
+	return go_on_sampling(m);
+}
+
+static void on_samples_read(void *userdata)
+{
+	go_on_sampling(userdata);
 }
 
 /* ---- configuration ---- */
@@ -225,6 +241,7 @@ static int start_bus(struct manager *m)
 		.policy_changed = manager_policy_changed,
 		.catch_up = on_catch_up,
 		.want_samples = on_want_samples,
+		.samples_read = on_samples_read,
 		.opened = on_opened,
 	};
 

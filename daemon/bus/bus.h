@@ -33,6 +33,7 @@
  * @policy_changed: the policy of @unit is another one now
  * @catch_up: read the topology again if @path is on a device that is not in it
  * @want_samples: keep sampling for a while
+ * @samples_read: a list about samples has ended, and the next sample may begin
  * @opened: the name on the bus is the daemon's, and the socket of varlink is there
  */
 struct bus_ops {
@@ -41,6 +42,7 @@ struct bus_ops {
 	void (*policy_changed)(const char *unit, void *userdata);
 	void (*catch_up)(const char *path, void *userdata);
 	int (*want_samples)(void *userdata);
+	void (*samples_read)(void *userdata);
 	void (*opened)(void *userdata);
 };
 

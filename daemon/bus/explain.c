@@ -55,8 +55,12 @@ int bus_append_units(struct bus *b, sd_bus_message *m, const struct cgroup *c)
 
 int method_list_units(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-	return bus_reply_in_pieces(userdata, call, "a{sv}", bus_append_units,
-				   error);
+	static const struct bus_list_kind units = {
+		.type = "a{sv}",
+		.append = bus_append_units,
+	};
+
+	return bus_reply_in_pieces(userdata, call, &units, error);
 }
 
 static int append_explained_leaf(struct bus *b, sd_bus_message *r,

@@ -14,7 +14,8 @@
  * A short list has one piece, and its reply is sent at once. The lists of several calls are made one
  * after the other, so that the entries of one are as close in time as they can be. Cgroups and
  * settings may change between two pieces: a list has no state that was there at one moment, and no
- * entry twice.
+ * entry twice. Entries about samples are those of one sample: the next one waits for the end of the
+ * list.
  */
 
 #include "bus/pieces.h"
@@ -61,6 +62,8 @@ static void stop(struct bus_pieces *p, int r)
 {
 	cgroup_cursor_end(&p->cursor);
 	TAILQ_REMOVE(&p->bus->pieces, p, waiting);
+	if (p->reads_samples && r != -ECANCELED)
+		p->bus->ops->samples_read(p->bus->userdata);
 	p->end(p, r);
 }
 
@@ -106,6 +109,16 @@ bool bus_pieces_begin(struct bus_pieces *p)
 	if (r < 0)
 		stop(p, r);
 	return r >= 0;
+}
+
+bool bus_reads_samples(const struct bus *b)
+{
+	const struct bus_pieces *p;
+
+	TAILQ_FOREACH(p, &b->pieces, waiting)
+		if (p->reads_samples)
+			return true;
+	return false;
 }
 
 void bus_pieces_drop(struct bus_pieces *p)
@@ -157,21 +170,23 @@ static void on_end(struct bus_pieces *p, int r)
 }
 
 /* A call is kept only if its list has several pieces: a user has a limited number of kept calls. */
-int bus_reply_in_pieces(struct bus *b, sd_bus_message *call, const char *type,
-			bus_append_t append, sd_bus_error *error)
+int bus_reply_in_pieces(struct bus *b, sd_bus_message *call,
+			const struct bus_list_kind *kind, sd_bus_error *error)
 {
 	struct bus_list *l = calloc(1, sizeof(*l));
 	int r;
 
 	if (!l)
 		return -ENOMEM;
-	*l = (struct bus_list){
-		.pieces = { .bus = b, .append = append, .end = on_end },
-		.call = sd_bus_message_ref(call)
-	};
+	*l = (struct bus_list){ .pieces = { .bus = b,
+					    .append = kind->append,
+					    .end = on_end,
+					    .reads_samples =
+						    kind->reads_samples },
+				.call = sd_bus_message_ref(call) };
 	r = sd_bus_message_new_method_return(call, &l->pieces.m);
 	if (r >= 0)
-		r = sd_bus_message_open_container(l->pieces.m, 'a', type);
+		r = sd_bus_message_open_container(l->pieces.m, 'a', kind->type);
 	if (r < 0) {
 		free_list(l);
 		return r;

@@ -15,6 +15,7 @@ typedef int (*bus_append_t)(struct bus *b, sd_bus_message *m,
  * @piece: is called after each piece; NULL: nothing is to be done
  * @end: is called once, with -ECANCELED if the daemon stops, -errno for a failure, or 0; frees
  * @uid: the user that pays for the pieces
+ * @reads_samples: no other sample begins meanwhile
  * @is_unpaid: no user does; @end may let one pay for @usec, the CPU time of all of them
  * @cursor, @waiting: of the walk
  */
@@ -25,6 +26,7 @@ struct bus_pieces {
 	int (*piece)(struct bus_pieces *p);
 	void (*end)(struct bus_pieces *p, int r);
 	uid_t uid;
+	bool reads_samples;
 	bool is_unpaid;
 	uint64_t usec;
 	struct cgroup_cursor cursor;
@@ -48,8 +50,22 @@ void bus_drop_pieces(struct bus *b);
 /** bus_open_pieces() - prepare the loop. Return: 0 or -errno */
 int bus_open_pieces(struct bus *b);
 
-/** bus_reply_in_pieces() - the reply to @call is an array of @type. Return: 1, or -errno */
-int bus_reply_in_pieces(struct bus *b, sd_bus_message *call, const char *type,
-			bus_append_t append, sd_bus_error *error);
+/** bus_reads_samples() - is a list being made whose entries are about samples? */
+bool bus_reads_samples(const struct bus *b);
+
+/**
+ * struct bus_list_kind - a list that a method replies with
+ * @type: of an entry
+ * @append, @reads_samples: as in struct bus_pieces
+ */
+struct bus_list_kind {
+	const char *type;
+	bus_append_t append;
+	bool reads_samples;
+};
+
+/** bus_reply_in_pieces() - the reply to @call is an array of @kind. Return: 1, or -errno */
+int bus_reply_in_pieces(struct bus *b, sd_bus_message *call,
+			const struct bus_list_kind *kind, sd_bus_error *error);
 
 #endif

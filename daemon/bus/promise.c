@@ -311,15 +311,23 @@ static int append_states(struct bus *b, sd_bus_message *m,
 int method_list_promises(sd_bus_message *call, void *userdata,
 			 sd_bus_error *error)
 {
-	return bus_reply_in_pieces(userdata, call, "a{sv}", bus_append_promises,
-				   error);
+	static const struct bus_list_kind promises = {
+		.type = "a{sv}",
+		.append = bus_append_promises,
+	};
+
+	return bus_reply_in_pieces(userdata, call, &promises, error);
 }
 
 int method_list_promise_states(sd_bus_message *call, void *userdata,
 			       sd_bus_error *error)
 {
-	return bus_reply_in_pieces(userdata, call, "(ssssssttd)", append_states,
-				   error);
+	static const struct bus_list_kind states = {
+		.type = "(ssssssttd)",
+		.append = append_states,
+	};
+
+	return bus_reply_in_pieces(userdata, call, &states, error);
 }
 
 /* ---- history ---- */

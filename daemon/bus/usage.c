@@ -10,6 +10,7 @@
 
 #include "bus/bus.h"
 #include "bus/method.h"
+#include "bus/pieces.h"
 #include "bus/wait.h"
 #include "policy/entitlement.h"
 #include "policy/policy.h"
@@ -106,29 +107,32 @@ static int append_row(struct bus *b, sd_bus_message *r, const struct cgroup *c,
 	return err < 0 ? err : sd_bus_message_close_container(r);
 }
 
+/* The root cgroup has no row: all use is that of cgroups below it, too. */
+static int append_rows(struct bus *b, sd_bus_message *m, const struct cgroup *c)
+{
+	const struct topology *t = b->machine->topology;
+	int n = 0, r = 0;
+
+	for (size_t i = 0; c->parent && i < t->n_devices && r >= 0; i++) {
+		const struct device *d = t->devices[i];
+
+		if (!d->n_leaves || !is_used(b, c, d) || is_used_above(b, c, d))
+			continue;
+		r = append_row(b, m, c, d);
+		n++;
+	}
+	return r < 0 ? r : n;
+}
+
 static int list_usage(struct bus *b, sd_bus_message *call, sd_bus_error *error)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct cgroup *root = cgroup_tree_root(b->machine->tree);
-	int r;
+	static const struct bus_list_kind usage = {
+		.type = "a{sv}",
+		.append = append_rows,
+		.reads_samples = true,
+	};
 
-	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
-	for (struct cgroup *c = cgroup_next(root, root); c && r >= 0;
-	     c = cgroup_next(root, c))
-		for (size_t i = 0;
-		     i < b->machine->topology->n_devices && r >= 0; i++) {
-			const struct device *d =
-				b->machine->topology->devices[i];
-
-			if (d->n_leaves && is_used(b, c, d) &&
-			    !is_used_above(b, c, d))
-				r = append_row(b, reply, c, d);
-		}
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
-	return bus_send(reply, r);
+	return bus_reply_in_pieces(b, call, &usage, error);
 }
 
 int method_list_usage(sd_bus_message *call, void *userdata, sd_bus_error *error)

@@ -67,14 +67,17 @@ void bus_samples_taken(struct bus *b)
 		_cleanup_(sd_bus_error_free)
 			sd_bus_error error = SD_BUS_ERROR_NULL;
 		uint64_t began = cpu_usec();
+		uid_t uid = w->kept.uid;
 		int r;
 
 		b->waiters = w->next;
+		bus_remember_caller(b, w->call, uid);
+		/* The method may keep it again. */
+		bus_release_call(b, &w->kept);
 		r = w->method(b, w->call, &error);
 		if (r < 0)
 			sd_bus_reply_method_errno(w->call, r, &error);
-		bus_charge(b, w->kept.uid, cpu_usec() - began);
-		bus_release_call(b, &w->kept);
+		bus_charge(b, uid, cpu_usec() - began);
 		sd_bus_message_unref(w->call);
 		free(w);
 	}

@@ -55,6 +55,80 @@ def test_list_of_the_bus(bus: Bus, boxes: list[str], sutrod: Sutrod, member: str
     caller.close()
 
 
+class Readers:
+    """Cgroups that read from a disk, each as much as the others."""
+
+    def __init__(self, machine: Machine, cgroups: list[str]) -> None:
+        self.machine, self.cgroups, self.rbytes = machine, cgroups, 0
+
+    def serve(self, seconds: float) -> None:
+        self.rbytes += round(seconds * 1e6)
+        line = f"8:32 rbytes={self.rbytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"
+        for cgroup in self.cgroups:
+            self.machine.write(f"/sys/fs/cgroup{cgroup}/io.stat", line)
+
+
+@pytest.fixture
+def readers(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> Readers:
+    """Cgroups without settings, after two samples of their reads."""
+    service = systemd.start("box.service", 50)
+    readers = Readers(machine, [f"{service}/{number:03}" for number in range(FLOORS)])
+    for cgroup in readers.cgroups:
+        machine.cgroup(cgroup, 300)
+    readers.serve(1)
+    sutrod.start()
+    sutrod.clock.loads.append(readers.serve)
+    assert sorted(row["cgroup"] for row in sutrod.call("ListUsage")) == readers.cgroups
+    sutrod.clock.loads.clear()
+    return readers
+
+
+def test_list_of_samples(bus: Bus, readers: Readers, sutrod: Sutrod) -> None:
+    """ListUsage is made in pieces, too, when samples are there and when it waits for them."""
+    caller, sent = listener(bus)
+    sutrod.settle()
+    sutrod.clock.settle(hold=True)
+    few = looks(sutrod)
+    for seconds in (0, 20):
+        sutrod.clock.loads.append(readers.serve)
+        sutrod.elapse(seconds)
+        sutrod.clock.settle(hold=True)
+        send(caller, "ListUsage")
+        if seconds:
+            # The second sample after the call, which ends with the list.
+            sutrod.settle()
+            readers.serve(1)
+            sutrod.clock.settle(hold=True)
+        assert looks(sutrod, 1 if seconds else 0) >= few + FLOORS // PIECE
+        sutrod.clock.loads.clear()
+        arrive(sent, 1)
+        (rows,) = sent.pop().get_args_list()
+        assert sorted(str(row["cgroup"]) for row in rows) == readers.cgroups
+    caller.close()
+
+
+def test_list_of_one_sample(bus: Bus, readers: Readers, sutrod: Sutrod) -> None:
+    """The next sample, which is due during the list, waits for its end."""
+    caller, sent = listener(bus)
+    sutrod.settle()
+    sutrod.clock.settle(hold=True)
+    send(caller, "ListUsage")
+    # The counters of the next sample would be rates of others.
+    readers.serve(7)
+    before_ns = sutrod.clock.now_ns
+    sutrod.clock.settle(look_ns=300_000_000)
+    assert sutrod.clock.now_ns - before_ns > 2e9
+    arrive(sent, 1)
+    (rows,) = sent[0].get_args_list()
+    assert len(rows) == FLOORS
+    assert {int(row["rbytes_per_s"]) for row in rows} == {10**6}
+    caller.close()
+    # There are samples after the list.
+    sutrod.clock.loads.append(readers.serve)
+    sutrod.elapse(3)
+    assert len(sutrod.call("ListUsage")) == FLOORS
+
+
 @pytest.mark.parametrize("method", ["ListGuarantees", "ListUnits", "List"])
 @pytest.mark.parametrize("more", [False, True])
 def test_list_of_varlink(boxes: list[str], sutrod: Sutrod, method: str, more: bool) -> None:
