@@ -158,8 +158,10 @@ func left(row Capacity, states []State) uint64 {
 	ofPods := map[string]uint64{}
 	for _, one := range states {
 		if one.Key == row.Key && one.Device == row.Device && podCgroup.MatchString(one.Cgroup) {
-			// Of several floors of a cgroup on a device, sutrod counts the largest one.
-			ofPods[one.Cgroup] = max(ofPods[one.Cgroup], one.Value)
+			// Of several floors of a cgroup on a device, sutrod counts the largest one, and of a part
+			// of the device that part of the capacity.
+			value := max(one.Value, row.Capacity*hundredths(one.Percent)/hundredths(100))
+			ofPods[one.Cgroup] = max(ofPods[one.Cgroup], value)
 		}
 	}
 	outside := row.Promised
@@ -167,6 +169,11 @@ func left(row Capacity, states []State) uint64 {
 		outside -= min(outside, value)
 	}
 	return row.Capacity - min(row.Capacity, outside)
+}
+
+// hundredths returns a part in hundredths of a percent, as sutrod computes with it.
+func hundredths(percent float64) uint64 {
+	return uint64(math.Round(percent * 100))
 }
 
 // An Operation of a JSON patch (RFC 6902).

@@ -21,12 +21,12 @@ func TestResources(t *testing.T) {
 	}
 	// A unit that does not run has the promise of 20 MB/s that no state has.
 	daemon.states = []State{
-		{"/system.slice/backup.service", "ReadBandwidthMin", "/dev/dm-0", 100_000_000},
-		{"/kubepods.slice/kubepods-pod1.slice", "ReadBandwidthMin", "/dev/dm-0", 50_000_000},
-		{"/kubepods/besteffort/pod2", "ReadIOPSMin", "/dev/dm-1", 70},
-		{"/kubepodsnot/x", "ReadIOPSMin", "/dev/dm-1", 7},
-		{"/x", "WriteBandwidthMin", "/dev/dm-0", 900_000_000},
-		{"/x", "WriteBandwidthMax", "/dev/dm-0", 1},
+		{"/system.slice/backup.service", "ReadBandwidthMin", "/dev/dm-0", 100_000_000, 0},
+		{"/kubepods.slice/kubepods-pod1.slice", "ReadBandwidthMin", "/dev/dm-0", 50_000_000, 0},
+		{"/kubepods/besteffort/pod2", "ReadIOPSMin", "/dev/dm-1", 70, 0},
+		{"/kubepodsnot/x", "ReadIOPSMin", "/dev/dm-1", 7, 0},
+		{"/x", "WriteBandwidthMin", "/dev/dm-0", 900_000_000, 0},
+		{"/x", "WriteBandwidthMax", "/dev/dm-0", 1, 0},
 	}
 	got, _, err := Resources(background, daemon, Names{"/srv/db": "db"})
 	want := map[string]uint64{"io.sutro/read.vg.scratch": 280, "io.sutro/write.vg.scratch": 0,
@@ -39,7 +39,7 @@ func TestResources(t *testing.T) {
 // A pod that starts or ends between two calls of sutrod may leave less until the next publication, and
 // never more.
 func TestResourcesWhilePodsStartAndEnd(t *testing.T) {
-	pod := State{"/kubepods.slice/kubepods-pod1.slice", "ReadIOPSMin", "/dev/dm-0", 300}
+	pod := State{"/kubepods.slice/kubepods-pod1.slice", "ReadIOPSMin", "/dev/dm-0", 300, 0}
 	for _, one := range []struct {
 		name        string
 		runsAtStart bool
@@ -92,7 +92,7 @@ func TestCgroupsOfPods(t *testing.T) {
 		"/system.slice/kubepods-pod6f1c.slice":     false,
 	} {
 		row := Capacity{"/", "/dev/dm-0", "ReadIOPSMin", 100, 30}
-		got := left(row, []State{{cgroup, "ReadIOPSMin", "/dev/dm-0", 30}})
+		got := left(row, []State{{cgroup, "ReadIOPSMin", "/dev/dm-0", 30, 0}})
 		if (got == 100) != isOfPod {
 			t.Errorf("%s: %d is left", cgroup, got)
 		}
@@ -105,11 +105,22 @@ func TestSeveralFloorsOfAPod(t *testing.T) {
 	const pod, other = "/kubepods.slice/kubepods-pod1.slice", "/kubepods.slice/kubepods-pod2.slice"
 	row := Capacity{"/scratch", "/dev/dm-0", "ReadBandwidthMin", 400, 100 + 70 + 80}
 	states := []State{
-		{"/system.slice/backup.service", "ReadBandwidthMin", "/dev/dm-0", 100},
-		{pod, "ReadBandwidthMin", "/dev/dm-0", 20}, {pod, "ReadBandwidthMin", "/dev/dm-0", 70},
-		{pod, "ReadBandwidthMin", "/dev/dm-0", 30}, {other, "ReadBandwidthMin", "/dev/dm-0", 80},
+		{"/system.slice/backup.service", "ReadBandwidthMin", "/dev/dm-0", 100, 0},
+		{pod, "ReadBandwidthMin", "/dev/dm-0", 20, 0}, {pod, "ReadBandwidthMin", "/dev/dm-0", 70, 0},
+		{pod, "ReadBandwidthMin", "/dev/dm-0", 30, 0}, {other, "ReadBandwidthMin", "/dev/dm-0", 80, 0},
 	}
 	if got := left(row, states); got != 300 {
+		t.Errorf("%d is left, and the service has 100 of 400", got)
+	}
+}
+
+// sutrod promises a part of the declared capacity, 12.34 % of 400 here, whatever the device can do now.
+func TestPercentOfAPod(t *testing.T) {
+	row := Capacity{"/scratch", "/dev/dm-0", "ReadBandwidthMin", 400, 100 + 49}
+	pod := State{"/kubepods.slice/kubepods-pod1.slice", "ReadBandwidthMin", "/dev/dm-0", 0, 12.34}
+	less := pod
+	less.Value, less.Percent = 30, 0
+	if got := left(row, []State{less, pod}); got != 300 {
 		t.Errorf("%d is left, and the service has 100 of 400", got)
 	}
 }
@@ -183,13 +194,13 @@ func TestLeft(t *testing.T) {
 	isRight := func(capacity, stopped uint32, running, pods []uint32) bool {
 		states, outside, promised := []State{}, uint64(stopped), uint64(stopped)
 		for _, value := range running {
-			states = append(states, State{"/x", "ReadIOPSMin", "/dev/dm-0", uint64(value)})
+			states = append(states, State{"/x", "ReadIOPSMin", "/dev/dm-0", uint64(value), 0})
 			outside += uint64(value)
 			promised += uint64(value)
 		}
 		for n, value := range pods {
 			pod := fmt.Sprint("/kubepods/pod", n)
-			states = append(states, State{pod, "ReadIOPSMin", "/dev/dm-0", uint64(value)})
+			states = append(states, State{pod, "ReadIOPSMin", "/dev/dm-0", uint64(value), 0})
 			promised += uint64(value)
 		}
 		got := left(Capacity{"/", "/dev/dm-0", "ReadIOPSMin", uint64(capacity), promised}, states)

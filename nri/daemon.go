@@ -34,10 +34,12 @@ type Capacity struct {
 	Capacity, Promised uint64
 }
 
-// A State is the part of a row of ListPromiseStates that capacity needs.
+// A State is the part of a row of ListPromises that capacity needs.
 type State struct {
 	Cgroup, Key, Device string
 	Value               uint64
+	// A part of the device. There is no value then: the rate that it has now changes with the load.
+	Percent float64
 }
 
 // A Daemon is the part of sutrod that is used here.
@@ -134,18 +136,21 @@ func (b Bus) Capacities(ctx context.Context) ([]Capacity, error) {
 
 // States implements Daemon.
 func (b Bus) States(ctx context.Context) ([]State, error) {
-	type row struct {
-		Unit, Cgroup, Key, Path, Device, State string
-		Value, Got                             uint64
-		Granted                                float64
-	}
-	var rows []row
-	if err := b.call(ctx, "ListPromiseStates", []any{&rows}); err != nil {
+	var rows []map[string]dbus.Variant
+	if err := b.call(ctx, "ListPromises", []any{&rows}); err != nil {
 		return nil, err
 	}
 	found := []State{}
-	for _, one := range rows {
-		found = append(found, State{one.Cgroup, one.Key, one.Device, one.Value})
+	for _, row := range rows {
+		one := State{}
+		one.Cgroup, _ = row["cgroup"].Value().(string)
+		one.Key, _ = row["key"].Value().(string)
+		one.Device, _ = row["device"].Value().(string)
+		one.Percent, _ = row["percent"].Value().(float64)
+		if one.Percent == 0 {
+			one.Value, _ = row["value"].Value().(uint64)
+		}
+		found = append(found, one)
 	}
 	return found, nil
 }

@@ -78,19 +78,20 @@ func (s fakeService) ListCapacities() ([]map[string]dbus.Variant, *dbus.Error) {
 	return []map[string]dbus.Variant{{
 		"path": dbus.MakeVariant("/srv"), "device": dbus.MakeVariant("/dev/dm-0"),
 		"key": dbus.MakeVariant("ReadBandwidthMin"), "capacity": dbus.MakeVariant(uint64(4e8)),
-		"promised": dbus.MakeVariant(uint64(15e7)), "left": dbus.MakeVariant(uint64(1)), "later": dbus.MakeVariant("key"),
+		"promised": dbus.MakeVariant(uint64(19e7)), "left": dbus.MakeVariant(uint64(1)), "later": dbus.MakeVariant("key"),
 	}}, nil
 }
 
-type stateRow struct {
-	Unit, Cgroup, Key, Path, Device, State string
-	Value, Got                             uint64
-	Granted                                float64
-}
-
-func (s fakeService) ListPromiseStates() ([]stateRow, *dbus.Error) {
-	return []stateRow{{"db.service", "/system.slice/db.service", "ReadBandwidthMin", "/srv", "/dev/dm-0",
-		"held", 1e8, 1e8, 1}}, nil
+// The floor of the pod is 10 %: the daemon promises 40M of 400M, and the device has 90M for it now.
+func (s fakeService) ListPromises() ([]map[string]dbus.Variant, *dbus.Error) {
+	row := func(cgroup string, value uint64, percent float64) map[string]dbus.Variant {
+		return map[string]dbus.Variant{"unit": dbus.MakeVariant(""), "cgroup": dbus.MakeVariant(cgroup),
+			"key": dbus.MakeVariant("ReadBandwidthMin"), "path": dbus.MakeVariant("/srv"),
+			"device": dbus.MakeVariant("/dev/dm-0"), "value": dbus.MakeVariant(value),
+			"percent": dbus.MakeVariant(percent)}
+	}
+	return []map[string]dbus.Variant{row("/system.slice/db.service", 1e8, 0),
+		row("/kubepods.slice/kubepods-pod1.slice", 9e7, 10)}, nil
 }
 
 func serveBus(t *testing.T, address string, daemon *fakeDaemon) {
