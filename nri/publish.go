@@ -126,6 +126,8 @@ type Publisher struct {
 	names  Names
 	// The paths that are left out, as they were logged.
 	unnamed []string
+	// The failure of the last publication, as it was logged, or "".
+	failure string
 }
 
 // NewPublisher returns a publisher for a node, with the chosen names of paths.
@@ -133,7 +135,7 @@ func NewPublisher(api *API, daemon Daemon, node string, names Names) *Publisher 
 	return &Publisher{api: api, daemon: daemon, node: node, names: names}
 }
 
-// Run publishes the resources until the context ends; a failure is logged.
+// Run publishes the resources until the context ends; a failure is logged once, and its end.
 func (p *Publisher) Run(ctx context.Context) {
 	for {
 		p.publish(ctx)
@@ -152,12 +154,26 @@ func (p *Publisher) publish(ctx context.Context) {
 		p.logUnnamed(unnamed)
 		changes, err = p.api.Publish(ctx, p.node, wanted)
 	}
-	switch {
-	case err != nil:
-		log.Printf("node %s: %v", p.node, err)
-	case changes > 0:
+	p.logFailure(err)
+	if err == nil && changes > 0 {
 		log.Printf("node %s: %d resources changed", p.node, changes)
 	}
+}
+
+// logFailure logs a failure if it is another one than before, and the end of one.
+func (p *Publisher) logFailure(err error) {
+	failure := ""
+	if err != nil {
+		failure = err.Error()
+	}
+	switch {
+	case failure == p.failure:
+	case failure != "":
+		log.Printf("node %s: %s", p.node, failure)
+	default:
+		log.Printf("node %s: its resources are published again", p.node)
+	}
+	p.failure = failure
 }
 
 // logUnnamed logs each path that is left out since this publication.

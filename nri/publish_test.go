@@ -215,6 +215,39 @@ func TestPathsWithoutANameOfAResource(t *testing.T) {
 	publish("")
 }
 
+// A day without the API server is no flood of the log.
+func TestPublishFailuresAreLoggedOnce(t *testing.T) {
+	_, api, folder := serve(t)
+	daemon := newFakeDaemon()
+	publisher := NewPublisher(api, daemon, "worker-1", Names{})
+	lines := logged(t)
+	publish := func(messages ...string) {
+		t.Helper()
+		for _, want := range messages {
+			publisher.publish(background)
+			got := lines()
+			if len(got) != 1 || !strings.Contains(got[0], want) || (want == "" && got[0] != "") {
+				t.Fatalf("got %q, want %q", got, want)
+			}
+		}
+	}
+	account := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, "token"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("resources changed", "")
+	account("old")
+	publish("Unauthorized", "", "")
+	daemon.isDown(ErrNotRunning)
+	publish("sutrod is not running", "")
+	daemon.isDown(nil)
+	publish("Unauthorized", "")
+	account(token)
+	publish("published again", "", "")
+}
+
 func TestPublishFailures(t *testing.T) {
 	_, api, folder := serve(t)
 	if _, err := api.Publish(background, "worker-2", nil); err == nil ||
