@@ -152,6 +152,21 @@ func TestNamesOfResources(t *testing.T) {
 	}
 }
 
+func TestCapacityThatIsNotPrinted(t *testing.T) {
+	for _, one := range []struct {
+		path, want string
+	}{{"", "no capacity is declared"}, {"/", "no declared path has a name"}} {
+		daemon := newFakeDaemon()
+		if one.path != "" {
+			daemon.capacities = []Capacity{{one.path, "/dev/dm-0", "ReadIOPSMin", 1, 0}}
+		}
+		err := printCapacity(background, daemon, Names{})
+		if err == nil || !strings.Contains(err.Error(), one.want) {
+			t.Errorf("%q: got %v, want %q", one.path, err, one.want)
+		}
+	}
+}
+
 func TestPatch(t *testing.T) {
 	published := map[string]string{"cpu": "8", "io.sutro/read.old": "5", "io.sutro/read.same": "6",
 		"io.sutro/read.less": "7", "io.sutro/read-iops.same": "6k", "example.com/x": "1"}

@@ -123,7 +123,7 @@ func run(ctx context.Context, verb string, words []string) error {
 		}
 		return err
 	case "capacity":
-		return printCapacity(ctx, names)
+		return printCapacity(ctx, Bus{}, names)
 	case "reset":
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
@@ -138,18 +138,21 @@ func run(ctx context.Context, verb string, words []string) error {
 	return fmt.Errorf("unknown verb %q; there are plugin, publish, capacity and reset", verb)
 }
 
-func printCapacity(ctx context.Context, names Names) error {
+func printCapacity(ctx context.Context, daemon Daemon, names Names) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	resources, unnamed, err := Resources(ctx, Bus{}, names)
+	resources, unnamed, err := Resources(ctx, daemon, names)
 	if err != nil {
 		return err
 	}
 	for _, message := range unnamed {
 		fmt.Fprintf(os.Stderr, "sutro-nri: left out: %s\n", message)
 	}
-	if len(resources) == 0 {
+	switch {
+	case len(resources) == 0 && len(unnamed) == 0:
 		return errors.New("no capacity is declared; see [Capacity] in sutrod.conf(5)")
+	case len(resources) == 0:
+		return errors.New("no resource is left: no declared path has a name")
 	}
 	text, err := json.MarshalIndent(Patch(nil, resources), "", "  ")
 	if err != nil {
