@@ -142,11 +142,11 @@ func (p *Plugin) device(ctx context.Context, volume, source string) (string, err
 	if err == nil || errors.Is(err, ErrNoDevice) {
 		// sutrod looks up no file, so a socket has the device of its file system there.
 		if kind := special(source); kind != "" {
-			return "", fmt.Errorf("volume %q is out of reach: %s is %s", volume, source, kind)
+			return "", fmt.Errorf("volume %q is out of reach: %s is %s", volume, shown(source), kind)
 		}
 	}
 	if errors.Is(err, ErrNoDevice) {
-		return "", fmt.Errorf("volume %q is out of reach: %s is on %s", volume, source,
+		return "", fmt.Errorf("volume %q is out of reach: %s is on %s", volume, shown(source),
 			p.host.outOfReach(source))
 	}
 	if err != nil {

@@ -243,6 +243,7 @@ func TestRefusedPods(t *testing.T) {
 		"malformed":      {map[string]string{"read-min.data": "fast"}, "", rateForm},
 		"missing":        {map[string]string{"read-min.none": "1M"}, "", `volume "none" is missing`},
 		"missing mount":  {map[string]string{"read-min.x": "1M", "path.x": "db:/x"}, "", "no mount"},
+		"a line break":   {map[string]string{"read-min.x": "1M", "path.x": "db:/x"}, "/ta\nnk:/x", `"/ta\nnk" is on`},
 		"out of reach":   {map[string]string{"read-min.x": "1M", "path.x": "db:/x"}, "/tank:/x", "out of reach"},
 		"gone":           {map[string]string{"read-min.x": "1M", "path.x": "db:/x"}, "/gone:/x", "No such file"},
 		"same device":    {map[string]string{"read-min.data": "1M", "read-min.x": "1M", "path.x": "db:/x"}, "/srv/same:/x", "both on /dev/dm-0"},
@@ -255,6 +256,8 @@ func TestRefusedPods(t *testing.T) {
 		switch name {
 		case "no cgroup":
 			pod.Linux.CgroupParent = ""
+		case "a line break":
+			b.daemon.devices["/ta\nnk"] = ""
 		case "overcommitted":
 			b.daemon.overcommitted = errors.New("/dev/dm-0: more than its capacity")
 		case "daemon stopped":

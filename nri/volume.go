@@ -20,6 +20,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,6 +125,14 @@ func special(source string) string {
 		return "a character device, and no block device is behind it"
 	}
 	return ""
+}
+
+// shown returns a path as messages have it: a path of a pod may have any characters, and is quoted then.
+func shown(path string) string {
+	if quoted := strconv.Quote(path); quoted != `"`+path+`"` {
+		return quoted
+	}
+	return path
 }
 
 // outOfReach returns the reason why no block device was found under a path.
