@@ -317,6 +317,11 @@ def _watch() -> int:
     return 0
 
 
+def _line(text: str) -> str:
+    """The text in one line: annotations and paths in it may have any characters."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Read the state of a container from standard input; return the exit status."""
     parser = argparse.ArgumentParser(
@@ -340,12 +345,13 @@ def main(argv: list[str] | None = None) -> int:
     try:
         asyncio.run(apply(state))
     except SutroError as error:
-        print(f"sutro-oci: {error.message}", file=sys.stderr)
-        if error.hint:
-            print(f"           {error.hint}", file=sys.stderr)
+        message, hint = _line(error.message), _line(error.hint)
+        print(f"sutro-oci: {message}", file=sys.stderr)
+        if hint:
+            print(f"           {hint}", file=sys.stderr)
         # crun shows no output of hooks.
         syslog.openlog("sutro-oci", syslog.LOG_PID, syslog.LOG_DAEMON)
-        text = "; ".join(filter(None, (error.message, error.hint)))
+        text = "; ".join(filter(None, (message, hint)))
         syslog.syslog(syslog.LOG_ERR, f"container {state['id']}: {text}")
         # A container that has stopped is gone; its policy has no effect any more.
         return 0 if state["status"] == STOPPED else 1

@@ -268,6 +268,10 @@ def test_container_without_a_unit(sutrod, container, hook, cgroup):
         ),
         ({"weight": "0"}, ["annotation io.sutro/weight: '0'", "a whole number from 1 to 10000"]),
         ({"class": "fast"}, ["annotation io.sutro/class: 'fast'", "rt, be or idle"]),
+        ({"read-min.data": "60M\n5"}, ["read-min.data: '60M\\n5' is no value"]),
+        ({"class": "idle\n"}, ["annotation io.sutro/class: 'idle\\n' is no class"]),
+        ({"read-min.da\nta": "6M"}, ["no named volume 'da\\nta'", "add --volume da\\nta:PATH"]),
+        ({"we\night": "6"}, ["annotation io.sutro/we\\night is unknown"]),
         ({"read-mn.data": "60M"}, ["annotation io.sutro/read-mn.data is unknown", "KEY.VOLUME"]),
         ({"read-min": "60M"}, ["annotation io.sutro/read-min is unknown", "KEY.VOLUME"]),
         (
