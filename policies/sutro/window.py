@@ -21,10 +21,11 @@ overlap the later one in the file holds.
 
 Windows begin and end on full minutes, and so do changes between summer and winter time. So the
 program reads the clock at each full minute, and needs no list of the next events: a clock that is
-set or a machine that slept is noticed at the next minute.
+set, a machine that slept or another time zone of the machine is noticed at the next minute.
 """
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,6 +108,7 @@ class WindowProgram(Program):
 
     async def step(self) -> float:
         """Set the promises of this minute; return the seconds until the next one."""
+        time.tzset()  # /etc/localtime may be another file
         now = self._now()
         wall = now.astimezone(self._zone)
         changes: dict[str, Changes] = {}

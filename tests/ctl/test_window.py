@@ -2,6 +2,7 @@
 """sutro-window: the settings at each time, over midnight and over summer time; and its file."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -52,6 +53,27 @@ def test_sunday_night_ends_on_monday():
     edges = [time for time in opened if time - MINUTE not in opened]
     assert edges == [utc(2026, 3, 2), utc(2026, 3, 8, 23, 30), utc(2026, 3, 15, 23, 30)]
     assert utc(2026, 3, 9, 0, 29) in opened and len(opened) == 30 + 60 + 30
+
+
+def test_time_zone_that_changes(monkeypatch):
+    """The running program follows the zone of the machine, with a file without one."""
+    stated = []
+
+    async def state(_unit, changes):
+        ((value, _),) = changes.values()
+        stated.append(value)
+
+    timed = Timed("web.service", "ReadBandwidthMin", "/srv", None, (window("22:00", "06:00"),))
+    program = WindowProgram([timed], now=lambda: utc(2026, 3, 2, 15))
+    program.state = state
+    try:
+        for zone in ("UTC", "Asia/Tokyo", "Europe/Berlin"):
+            monkeypatch.setenv("TZ", zone)
+            asyncio.run(program.step())
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert stated == [None, "100M", None]
 
 
 def test_whole_day():
