@@ -30,6 +30,8 @@ from .errors import BusUnavailable, NotRunning, SutroError, UsageError
 
 # Time between two attempts to reach the bus and sutrod: about that of a restart of either.
 RETRY_S = 1.0
+# A program that is stopped waits for the answer of a call for this long.
+STOP_S = 1.0
 
 # The settings of a unit: by key and path ("" where the key takes none), the text of the value.
 Settings = dict[tuple[str, str], str]
@@ -57,6 +59,7 @@ class Program:
         self._keys: dict[str, dict[str, None]] = {}  # by unit, in order: all that were ever set
         self._found: set[str] = set()  # units that were looked up
         self._wake = asyncio.Event()
+        self._stop = asyncio.Event()
         self._stopping = self._restarted = self._lost = False
 
     # Methods of a subclass.
@@ -107,12 +110,30 @@ class Program:
         """End, as after SIGTERM."""
         self._stopping = True
         self._wake.set()
+        self._stop.set()
 
     async def run(self) -> None:
-        """Connect, step until stopped, connect again when sutrod or the bus has ended."""
+        """Work until stopped, and STOP_S after that at most: a call may have no answer for longer.
+
+        The connection is closed in each case.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        work = asyncio.ensure_future(self._work())
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait((work, stopped), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((work,), timeout=STOP_S)
+        finally:
+            stopped.cancel()
+            work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+        log(self.ending)
+
+    async def _work(self) -> None:
+        """Connect, step until stopped, connect again when sutrod or the bus has ended."""
         complained = ""
         while not self._stopping:
             try:
@@ -124,7 +145,6 @@ class Program:
                     log(f"{error.message}; waiting for it")
                 complained = error.message
                 await wait(self._wake, RETRY_S)
-        log(self.ending)
 
     # The rest.
 

@@ -7,6 +7,7 @@ import signal
 import pytest
 from conftest import NOWHERE, POLICIES, BrokenDaemon, process, running
 from fakemachine import PATIENCE_S, arrive, wait_until
+from sutro.connection import ANSWER_TIMEOUT_S
 
 WINDOW = """\
 [[promise]]
@@ -187,6 +188,19 @@ def test_sutrod_that_comes_late_and_restarts(daemon, file, program):
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
         assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("program", FILES)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stop_during_a_call(bus, broken, file, program, number):
+    """The program ends long before the call on a daemon that does not answer would fail."""
+    with bus.monitored("SetPolicy") as calls, running(program, file(program)) as process:
+        broken.service.process.send_signal(signal.SIGSTOP)
+        arrive(calls, 1)
+        process.send_signal(number)
+        _, log = process.communicate(timeout=ANSWER_TIMEOUT_S / 2)
+    assert process.returncode == 0
+    assert log == "ending: its promises end with it\n"
 
 
 def test_bus_that_goes_away(own_bus, file):
