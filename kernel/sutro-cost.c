@@ -492,7 +492,9 @@ static u64 sutro_window_complete(struct sutro_device *device,
  *
  * Two CPUs may report completions in another order than that of their times: each takes the time
  * before it has the lock of the device.  So the time of @sample is set to that with which a window
- * began, or on a rotational device to that of the last completion, if it is earlier.
+ * began, or on a rotational device to that of the last completion, if it is earlier.  A clock that
+ * was read on another CPU, or once for several requests, may give it a start after its completion:
+ * then it took no time.
  *
  * Return: device time in ns; none for a request that failed before the driver began with
  * it.
@@ -507,6 +509,7 @@ u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 	if (!sample->start_ns)
 		return 0;
 	sample->now_ns = max(sample->now_ns, least_ns);
+	sample->start_ns = min(sample->start_ns, sample->now_ns);
 	if (device->rotational)
 		return sutro_gap_complete(device, group, sample);
 	return sutro_window_complete(device, sample);

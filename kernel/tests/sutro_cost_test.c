@@ -465,6 +465,32 @@ static void sutro_test_never_started(struct kunit *test)
 	}
 }
 
+/* A clock that another CPU reads, or that was read once for several requests, may be behind. */
+static void sutro_test_start_after_completion(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_costs *none = costs_new(test);
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(SUTRO_READ, 4096),
+		.bytes = 4096,
+		.shallow = true,
+		.now_ns = 1000 * MS,
+	};
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		sample.start_ns = sample.now_ns;
+		sample.now_ns += 60 * US;
+		if (i % 100 == 50)
+			sample.start_ns = sample.now_ns + 1;
+		sutro_cost_complete(device, none, &sample);
+		KUNIT_EXPECT_LE(test, sutro_cost_latency_ns(device), 60 * US);
+		KUNIT_EXPECT_LE(test,
+				device->window.latency_of_ns[sample.class],
+				(u64)(i + 1) * 60 * US);
+	}
+}
+
 static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_size_classes),
 	KUNIT_CASE(sutro_test_gap),
@@ -484,6 +510,7 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	KUNIT_CASE(sutro_test_through_the_cache),
 	KUNIT_CASE(sutro_test_other),
 	KUNIT_CASE(sutro_test_never_started),
+	KUNIT_CASE(sutro_test_start_after_completion),
 	{}
 };
 
