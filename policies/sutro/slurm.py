@@ -405,14 +405,17 @@ class Watch(Program):
 # sutroctl slurm-gres
 
 
-def _left(row: Dict, states: list[Dict]) -> int:
+def _left(row: Dict, promises: list[Dict]) -> int:
     """The part of a capacity that jobs may have: without floors of units that are no jobs."""
     of_jobs: dict[str, int] = {}
-    for one in states:
+    for one in promises:
         same = (one["key"], one["device"]) == (row["key"], row["device"])
         if same and JOB.fullmatch(one["cgroup"]):
+            # sutrod counts a percentage as that part of the capacity. Its value is the rate that it
+            # has now.
+            value = row["capacity"] * round(one["percent"] * 100) // 10000 or one["value"] or 0
             # Of several floors of a cgroup on a device, sutrod counts the largest one.
-            of_jobs[one["cgroup"]] = max(of_jobs.get(one["cgroup"], 0), one["value"] or 0)
+            of_jobs[one["cgroup"]] = max(of_jobs.get(one["cgroup"], 0), value)
     of_others = max(row["promised"] - sum(of_jobs.values()), 0)
     return max(row["capacity"] - of_others, 0)
 
@@ -420,11 +423,11 @@ def _left(row: Dict, states: list[Dict]) -> int:
 async def _declared(client: Client) -> tuple[list[tuple[str, str, int]], list[str]]:
     """Key, path and rest of each declared capacity; a sentence for each that is not counted."""
     # In this order: a floor of a job that begins meanwhile is taken for that of a service.
-    states = await client.promise_states()
+    promises = await client.promises()
     rows = [row for row in await client.capacities() if row["key"] in GRES]
     rates, skipped = [], []
     for row in rows:
-        key, path, rate = row["key"], row["path"], _left(row, states)
+        key, path, rate = row["key"], row["path"], _left(row, promises)
         try:
             gres_type(path, GRES_FORM)
         except UsageError as error:

@@ -554,6 +554,8 @@ def test_gres_of_declared_capacities(machine, sutrod):
     machine.cgroup(JOB)
     sutrod.until(lambda: JOB in [one[1] for one in sutrod.call("ListPromiseStates")])
     assert gres() == ({"srv": 310, "dev__sda": 1}, [])
+    sutrod.call("SetPolicy", JOB, pairs("ReadBandwidthMin=/srv 10%"), "runtime")
+    sutrod.until(lambda: gres() == ({"srv": 310, "dev__sda": 1}, []))
     sutrod.call("SetPolicy", SERVICE, pairs("ReadBandwidthMin=/dev/sda 600K"), "runtime")
     assert gres() == (
         {"srv": 310},
