@@ -83,7 +83,7 @@ def gres_type(path: str, form: str) -> str:
     names = path.split("/")[1:] if path.startswith("/") else [""]
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name):
-            raise UsageError(f"'{path}' is no path for Slurm", f"allowed is {form}")
+            raise UsageError(f"{path!r} is no path for Slurm", f"allowed is {form}")
     return "__".join(names)
 
 
@@ -96,11 +96,11 @@ def parse(extra: str, form: str = FORM) -> list[tuple[str, str, int]]:
     for part in extra.removeprefix(PREFIX).split(","):
         match = re.fullmatch(r"([a-z]+)=([^:]+):([0-9]{1,15}[KMGT]?)", part)
         if not extra.startswith(PREFIX) or not match or match[1] not in KEYS:
-            raise UsageError(f"'{part}' is malformed", f"allowed is {form}")
+            raise UsageError(f"{part!r} is malformed", f"allowed is {form}")
         key, path, rate = KEYS[match[1]], match[2], values.parse(KEYS[match[1]], match[3])
         gres_type(path, form)
         if rate < UNIT or (key, path) in [one[:2] for one in found]:
-            raise UsageError(f"'{part}' is less than 1M, or stated twice", f"allowed is {form}")
+            raise UsageError(f"{part!r} is less than 1M, or stated twice", f"allowed is {form}")
         found.append((key, path, rate))
     return found
 

@@ -349,6 +349,7 @@ def test_drain(commands):
 # Texts of jobs: the comment that the job gets.
 BAD = {
     "sutro:read=/srv": "'read=/srv' is malformed; allowed is sutro:KIND=PATH:RATE",
+    "sutro:read=/s\nrv:60M": "'/s\\nrv' is no path for Slurm; allowed is sutro:KIND=PATH:RATE",
     "sutro:read=/srv:60M,write=/scrtach:20M": "'/scrtach' is out of reach of sutrod: "
     "it does not exist; mount a volume there",
     "sutro:read=/run:60M": "'/run' is out of reach of sutrod: it lies on tmpfs, "
