@@ -33,7 +33,7 @@
  * @policy_changed: the policy of @unit is another one now
  * @catch_up: read the topology again if @path is on a device that is not in it
  * @want_samples: keep sampling for a while
- * @samples_read: a list about samples has ended, and the next sample may begin
+ * @samples_read: the next sample may begin, see bus_reads_samples()
  * @opened: the name on the bus is the daemon's, and the socket of varlink is there
  */
 struct bus_ops {
@@ -55,6 +55,7 @@ struct bus_ops {
  * @members: the vtable of the interface, for reads of properties
  * @is_open: see @ops
  * @waiters: calls that wait for samples
+ * @due_waiters: those for which the samples are there
  * @changes: calls that wait for switches of leaves
  * @tasks: calls whose work is done in child processes
  * @pieces, @next_piece: lists that are made in pieces, and the source that goes on with the first
@@ -79,6 +80,7 @@ struct bus {
 	const sd_bus_vtable *members;
 	bool is_open;
 	struct bus_waiter *waiters;
+	struct bus_waiter *due_waiters;
 	struct bus_change *changes;
 	struct bus_task *tasks;
 	TAILQ_HEAD(, bus_pieces) pieces;

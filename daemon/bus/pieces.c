@@ -20,6 +20,7 @@
 
 #include "bus/pieces.h"
 #include "bus/quota.h"
+#include "bus/wait.h"
 
 #define PIECE_ENTRIES 32
 
@@ -30,15 +31,6 @@ struct bus_list {
 	struct kept kept;
 	bool is_kept;
 };
-
-static int arm(struct bus *b)
-{
-	int r = sd_event_source_set_time(b->next_piece, 0);
-
-	return r < 0 ? r
-		     : sd_event_source_set_enabled(b->next_piece,
-						   SD_EVENT_ONESHOT);
-}
 
 static int make_piece(struct bus_pieces *p)
 {
@@ -82,18 +74,21 @@ static int on_next_piece(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct bus *b = userdata;
 	struct bus_pieces *p = TAILQ_FIRST(&b->pieces);
-	uint64_t began = cpu_usec();
+	uint64_t began;
 	bool is_unpaid;
 	uid_t uid;
 
+	if (bus_answer_waiter(b))
+		return bus_arm_pieces(b);
 	if (!p)
 		return 0;
+	began = cpu_usec();
 	is_unpaid = p->is_unpaid;
 	uid = p->uid;
 	go_on(p);
 	if (!is_unpaid)
 		bus_charge(b, uid, cpu_usec() - began);
-	return TAILQ_EMPTY(&b->pieces) ? 0 : arm(b);
+	return TAILQ_EMPTY(&b->pieces) ? 0 : bus_arm_pieces(b);
 }
 
 bool bus_pieces_begin(struct bus_pieces *p)
@@ -105,7 +100,7 @@ bool bus_pieces_begin(struct bus_pieces *p)
 	TAILQ_INSERT_TAIL(&b->pieces, p, waiting);
 	if (!go_on(p))
 		return false;
-	r = arm(b);
+	r = bus_arm_pieces(b);
 	if (r < 0)
 		stop(p, r);
 	return r >= 0;
@@ -115,6 +110,8 @@ bool bus_reads_samples(const struct bus *b)
 {
 	const struct bus_pieces *p;
 
+	if (b->due_waiters)
+		return true;
 	TAILQ_FOREACH(p, &b->pieces, waiting)
 		if (p->reads_samples)
 			return true;

@@ -50,7 +50,7 @@ void bus_drop_pieces(struct bus *b);
 /** bus_open_pieces() - prepare the loop. Return: 0 or -errno */
 int bus_open_pieces(struct bus *b);
 
-/** bus_reads_samples() - is a list being made whose entries are about samples? */
+/** bus_reads_samples() - do calls or lists need the samples that are there? */
 bool bus_reads_samples(const struct bus *b);
 
 /**

@@ -4,7 +4,8 @@
  * Calls that wait for samples.
  *
  * Shares are about the last second, and sampling starts with the first call for them.
- * That call is kept until there are two samples.
+ * That call is kept until there are two samples. Then the loop runs the methods of one call at a
+ * time, as it makes lists in pieces (pieces.c), and the next sample waits for the last one.
  */
 
 #include "bus/quota.h"
@@ -57,27 +58,61 @@ bool bus_has_waiters(const struct bus *b)
 	return b->waiters;
 }
 
+int bus_arm_pieces(struct bus *b)
+{
+	int r = sd_event_source_set_time(b->next_piece, 0);
+
+	return r < 0 ? r
+		     : sd_event_source_set_enabled(b->next_piece,
+						   SD_EVENT_ONESHOT);
+}
+
 void bus_samples_taken(struct bus *b)
+{
+	struct bus_waiter **end = &b->due_waiters;
+
+	if (!b->waiters ||
+	    !sampler_is_fresh(b->watcher, machine_now_usec(b->machine)) ||
+	    bus_arm_pieces(b) < 0)
+		return;
+	while (*end)
+		end = &(*end)->next;
+	*end = b->waiters;
+	b->waiters = NULL;
+}
+
+bool bus_answer_waiter(struct bus *b)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	struct bus_waiter *w = b->due_waiters;
+	uint64_t began = cpu_usec();
+	uid_t uid;
+	int r;
+
+	if (!w)
+		return false;
+	b->due_waiters = w->next;
+	uid = w->kept.uid;
+	bus_remember_caller(b, w->call, uid);
+	/* The method may keep it again. */
+	bus_release_call(b, &w->kept);
+	r = w->method(b, w->call, &error);
+	if (r < 0)
+		sd_bus_reply_method_errno(w->call, r, &error);
+	bus_charge(b, uid, cpu_usec() - began);
+	sd_bus_message_unref(w->call);
+	free(w);
+	if (!b->due_waiters)
+		b->ops->samples_read(b->userdata);
+	return true;
+}
+
+static void drop(struct bus_waiter **list)
 {
 	struct bus_waiter *w;
 
-	if (!sampler_is_fresh(b->watcher, machine_now_usec(b->machine)))
-		return;
-	while ((w = b->waiters)) {
-		_cleanup_(sd_bus_error_free)
-			sd_bus_error error = SD_BUS_ERROR_NULL;
-		uint64_t began = cpu_usec();
-		uid_t uid = w->kept.uid;
-		int r;
-
-		b->waiters = w->next;
-		bus_remember_caller(b, w->call, uid);
-		/* The method may keep it again. */
-		bus_release_call(b, &w->kept);
-		r = w->method(b, w->call, &error);
-		if (r < 0)
-			sd_bus_reply_method_errno(w->call, r, &error);
-		bus_charge(b, uid, cpu_usec() - began);
+	while ((w = *list)) {
+		*list = w->next;
 		sd_bus_message_unref(w->call);
 		free(w);
 	}
@@ -85,11 +120,6 @@ void bus_samples_taken(struct bus *b)
 
 void bus_drop_waiters(struct bus *b)
 {
-	struct bus_waiter *w;
-
-	while ((w = b->waiters)) {
-		b->waiters = w->next;
-		sd_bus_message_unref(w->call);
-		free(w);
-	}
+	drop(&b->waiters);
+	drop(&b->due_waiters);
 }

@@ -20,8 +20,14 @@ int bus_with_samples(struct bus *b, sd_bus_message *call, bus_method_t method,
 /** bus_has_waiters() - do calls wait for samples? */
 bool bus_has_waiters(const struct bus *b);
 
-/** bus_samples_taken() - answer the calls that wait for samples */
+/** bus_samples_taken() - calls that wait for samples are due, see bus_answer_waiter() */
 void bus_samples_taken(struct bus *b);
+
+/** bus_arm_pieces() - the loop goes on with calls that are due, and with lists */
+int bus_arm_pieces(struct bus *b);
+
+/** bus_answer_waiter() - run a method that is due. Return: was there one? */
+bool bus_answer_waiter(struct bus *b);
 
 /** bus_drop_waiters() - drop the calls that wait */
 void bus_drop_waiters(struct bus *b);

@@ -13,6 +13,8 @@ from test_crowds import LOOK_MS, listener, looks
 from test_varlink import METRICS, link
 
 FLOORS, PIECE = 400, 32
+# Calls of a user that may wait for samples.
+WAITERS = 32
 LISTS = {"ListPromises": "aa{sv}", "ListPromiseStates": "a(ssssssttd)", "ListUnits": "aa{sv}"}
 
 
@@ -104,6 +106,25 @@ def test_list_of_samples(bus: Bus, readers: Readers, sutrod: Sutrod) -> None:
         arrive(sent, 1)
         (rows,) = sent.pop().get_args_list()
         assert sorted(str(row["cgroup"]) for row in rows) == readers.cgroups
+    caller.close()
+
+
+def test_calls_that_wait_for_one_sample(bus: Bus, readers: Readers, sutrod: Sutrod) -> None:
+    """The loop looks at what is ready after each of them."""
+    caller, sent = listener(bus)
+    sutrod.elapse(20)
+    sutrod.clock.settle(hold=True)
+    for _ in range(WAITERS):
+        send(caller, "ListUsage")
+    sutrod.settle()
+    readers.serve(1)
+    sutrod.clock.settle(hold=True)
+    assert looks(sutrod, 1) >= WAITERS * (FLOORS // PIECE + 1)
+    arrive(sent, WAITERS)
+    for message in sent:
+        (rows,) = message.get_args_list()
+        assert {int(row["rbytes_per_s"]) for row in rows} == {10**6}
+        assert len(rows) == FLOORS
     caller.close()
 
 
