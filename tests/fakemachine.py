@@ -227,7 +227,7 @@ class Machine:
         fcntl.flock(fd, fcntl.LOCK_EX)
         if os.fstat(fd).st_size > len(text):
             os.ftruncate(fd, len(text))
-        os.pwrite(fd, text.encode(), 0)
+        os.pwrite(fd, os.fsencode(text), 0)
         os.close(fd)
 
     def link(self, path: str, target: str) -> None:

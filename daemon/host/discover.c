@@ -272,12 +272,17 @@ static bool has_stripe_limits(struct sysblock *s, const struct device *d)
 	return is_known ? has : d->kind == DEVICE_STRIPED;
 }
 
-/* Another node of the device, if there is one: inner volumes of LVM have none. */
+/*
+ * Another node of the device, if there is one: inner volumes of LVM have none. The kernel takes any
+ * bytes in a name; one that the bus cannot carry is left out.
+ */
 static int add_alias(struct sysblock *s, struct device *d, const char *alias)
 {
 	_cleanup_free_ char *full = NULL;
 	struct stat st;
 
+	if (!text_is_plain(alias))
+		return 0;
 	full = asprintf_or_null("%s%s", s->roots->prefix, alias);
 	if (!full)
 		return -ENOMEM;

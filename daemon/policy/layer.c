@@ -18,6 +18,8 @@
  * end the promises of the vendor's file.
  */
 
+#include <limits.h>
+
 #include "policy/layer.h"
 
 static const char *file_name(const char *path)
@@ -268,6 +270,7 @@ int layer_list_dropins(const struct layer *present, struct dropins *found)
 	}
 	return err;
 }
+
 int layers_errors(const struct layers *l, char ***errors)
 {
 	int err = 0;
@@ -284,6 +287,16 @@ int layers_errors(const struct layers *l, char ***errors)
 	return err;
 }
 
+/* Add the path of a file with a mistake, as the mistake has it. */
+static int add_mistaken(char ***list, const struct policyfile *f)
+{
+	_cleanup_(text_freep) struct text path = {};
+	int err = text_add_plain(&path, f->path, PATH_MAX);
+
+	return err || strv_contains(*list, path.p) ? err
+						   : strv_add(list, path.p);
+}
+
 int layers_mistaken(const struct layers *l, char ***replaced, char ***unused)
 {
 	int err = 0;
@@ -291,10 +304,10 @@ int layers_mistaken(const struct layers *l, char ***replaced, char ***unused)
 	for (size_t i = 0; i < l->n; i++)
 		for (size_t j = 0; j < l->items[i].n_files && !err; j++) {
 			const struct policyfile *f = &l->items[i].files[j];
-			char ***list = f->good ? replaced : unused;
 
-			if (f->errors && !strv_contains(*list, f->path))
-				err = strv_add(list, f->path);
+			if (f->errors)
+				err = add_mistaken(f->good ? replaced : unused,
+						   f);
 		}
 	return err;
 }

@@ -427,6 +427,19 @@ def test_names_of_any_bytes(machine: Machine, systemd: Systemd, sutrod: Sutrod) 
     assert "/system.slice/??[2J" in [row["cgroup"] for row in sutrod.call("ListUsage")]
 
 
+def test_device_and_policy_file_of_any_bytes(machine: Machine, sutrod: Sutrod) -> None:
+    """Root may give them such names; devices and mistakes are shown all the same."""
+    odd = os.fsdecode(b"\xff\x1b[2J")
+    machine.mapped("dm-1", "254:1", "sdb", odd, "LVM-" + 64 * "b")
+    machine.write(f"/etc/sutro/policy.d/{odd}.policy", "[X-Sutro]\nWeight=no\n")
+    sutrod.start()
+    assert {d["name"]: list(d["aliases"]) for d in sutrod.call("ListDevices")}["dm-1"] == []
+    assert "dm-1 " in sutrod.call("Dump")
+    ((file, is_good),) = sutrod.property("MistakenPolicyFiles")
+    assert (file.endswith("/etc/sutro/policy.d/??[2J.policy"), bool(is_good)) == (True, False)
+    assert file in sutrod.property("PolicyErrors")[0]
+
+
 def test_cut_within_a_character(sutrod: Sutrod) -> None:
     """An error that quotes a name, cut to 255 bytes, is sent all the same."""
     sutrod.start()
