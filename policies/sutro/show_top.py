@@ -170,7 +170,9 @@ class Screen:
             if order in ORDERS:
                 marked = Style(underline=order == view.order, meta={"order": order})
                 column.header_style = out.get_style(FAINT) + marked
-        lines = out.render_lines(table)
+        # The window shows the left part of a table that is too wide.
+        wide = out.render_lines(table, out.options.update_width(max(out.width, out.needs(table))))
+        lines = [Segment.adjust_line_length(line, out.width) for line in wide]
         selected, reverse = view.index(), Style(reverse=True)
         for index, line in enumerate(lines):
             if _row(line) == selected:

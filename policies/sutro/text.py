@@ -2,20 +2,27 @@
 """Text for people: aligned, without lines and boxes, at most 100 columns.
 
 Colours appear on a terminal only (rich sees to that, and obeys NO_COLOR). Long names fold instead
-of being cut, because readers copy them.
+of being cut, because readers copy them. A number is never cut: 30 in the place of 300 is a wrong
+one. A table that is wider than the window goes on in the next line of the terminal.
 """
 
 import sys
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 Dict = dict[str, Any]
 
 WIDTH = 100
+# No table is wider.
+WIDEST = 10_000
+# Of a name in a table, at least this many letters, or all of it, are in one line.
+NAME_LETTERS = 6
 GOOD, BAD, FAINT, NAME = "green", "bold red", "dim", "bold"
 
 
@@ -23,6 +30,26 @@ class Output(Console):
     """A console with or without a legend: heads of columns, and hints below them."""
 
     legend = True
+    _least = 0
+
+    @property
+    def width(self) -> int:
+        """The columns of the window, or those that the tables need that are being printed."""
+        return max(super().width, self._least)
+
+    def needs(self, *shown: Any) -> int:
+        """The columns that the widest of the tables and trees needs; 0 without any."""
+        wide = self.options.update_width(WIDEST)
+        tables = [one for one in shown if isinstance(one, (Table, Tree))]
+        return max((Measurement.get(self, wide, one).minimum for one in tables), default=0)
+
+    def print(self, *shown: Any, **options: Any) -> None:
+        """As a console of rich, but no number in a table is cut."""
+        self._least = self.needs(*shown)
+        try:
+            super().print(*shown, **options)
+        finally:
+            self._least = 0
 
     def hint(self, text: str) -> None:
         """Print a line of the legend."""
@@ -31,17 +58,30 @@ class Output(Console):
 
 
 class _Columns(Table):
-    """A table that has heads where its console has a legend."""
+    """A table that has heads where its console has a legend, and cuts no number."""
+
+    def _prepare(self, console: Console) -> int:
+        """Decide on the heads, and on the least width of each column; return that of the table."""
+        self.show_header = getattr(console, "legend", True)
+        for column in self.columns:
+            cells = [*column.cells, *([column.header] if self.show_header else [])]
+            whole = max((cell_len(str(cell)) for cell in cells), default=0)
+            column.min_width = whole if column.no_wrap else min(whole, NAME_LETTERS)
+        least = sum((column.min_width or 0) + self.padding[1] for column in self.columns)
+        # The last one has no blanks behind it, and rich adds them to its least width.
+        last = self.columns[-1]
+        last.min_width = max((last.min_width or 0) - self.padding[1], 0)
+        return least - self.padding[1]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """As a table of rich, with heads as the console has a legend."""
-        self.show_header = getattr(console, "legend", True)
+        """As a table of rich."""
+        self._prepare(console)
         return super().__rich_console__(console, options)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """As a table of rich, with heads as the console has a legend."""
-        self.show_header = getattr(console, "legend", True)
-        return super().__rich_measure__(console, options)
+        """As a table of rich, but names fold."""
+        least = self._prepare(console)
+        return Measurement(least, super().__rich_measure__(console, options).maximum).normalize()
 
 
 def console(legend: bool = True) -> Output:

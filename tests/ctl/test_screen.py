@@ -107,3 +107,12 @@ def test_cost_of_a_frame():
         window.view.press("down")
         costs.append(calls(window.draw))
     assert costs[1] < 2 * costs[0], costs
+
+
+def test_narrow_window():
+    """Names fold, and numbers are whole: the window shows the left part of the table."""
+    window = Window(20, width=40)
+    lines = window.draw()[0]
+    assert all(len(line) == 40 for line in lines)
+    rows = [line for line in lines if re.match(r"u\d{5}", line)]
+    assert rows and all(re.match(r"u\d{5}  /dev/s  read +- +- ", line) for line in rows)

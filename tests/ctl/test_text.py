@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Numbers as text."""
+"""Numbers as text, and tables in a narrow window."""
 
+import io
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sutro.text import percent, scheduler, size
+from rich.padding import Padding
+from rich.tree import Tree
+from sutro.text import Output, columns, percent, scheduler, size
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,34 @@ def test_percent(share, text):
 def test_scheduler_with_its_state(more, text):
     """A daemon that is older than sutroctl does not report every state."""
     assert scheduler({"scheduler": "sutro"} | more).plain == text
+
+
+def printed(width, *shown):
+    """The lines of tables and trees in a window of this width."""
+    file = io.StringIO()
+    Output(width=width, file=file, color_system=None).print(*shown)
+    return file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [1, 40, 80])
+@pytest.mark.parametrize("depth", [0, 3, 12])
+def test_numbers_are_whole_in_a_narrow_window(width, depth):
+    """A weight of 30 in the place of 300 would be a wrong one; names fold, to six letters."""
+    table = columns("UNIT", ">WEIGHT", ">GOT", ">READ/s")
+    table.add_row("database.service", "300", "100.0 %", "30.1 MiB")
+    root = branch = Tree("disk")
+    for _ in range(depth):
+        branch = branch.add("disk")
+    branch.add(Padding(table, (0, 0, 0, 2)))
+    head, row = (line.rstrip() for line in printed(width, root)[depth + 1 : depth + 3])
+    assert head.endswith("WEIGHT      GOT    READ/s")
+    assert re.search(r"databa\S*\s+300  100.0 %  30.1 MiB$", row)
+
+
+def test_a_wide_table_does_not_widen_other_texts():
+    table = columns(">VALUE")
+    table.add_row(60 * "9")
+    out = Output(width=20, file=io.StringIO(), color_system=None)
+    out.print(table)
+    out.print("two words and two more")
+    assert out.file.getvalue().splitlines()[-2:] == ["two words and two ", "more"]
