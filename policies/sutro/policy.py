@@ -30,6 +30,8 @@ Dict = dict[str, Any]
 
 # The exit status of check --fits by verdict; 2 is an error.
 FITS = {"fits": 0, "does-not-fit": 1, "unknown": 3}
+# The verdicts that come first in a list.
+WORST = ("does-not-fit", "unknown")
 
 CLIENT, RUNTIME, PERSISTENT = "client", "runtime", "persistent"
 # Where the daemon keeps what was set over the bus; sources begin with it.
@@ -83,12 +85,28 @@ def text_of(file: str) -> str:
     return text
 
 
+def _worst_first(devices: list[Dict]) -> list[Dict]:
+    """Those without room, then the unknown ones; devices by path, and floors by unit and key.
+
+    sutrod has them in the order in which it has found the cgroups.
+    """
+
+    def rank(device: Dict) -> tuple:
+        verdict = device["verdict"]
+        return (WORST.index(verdict) if verdict in WORST else len(WORST), device["path"])
+
+    for device in devices:
+        device["floors"].sort(key=lambda floor: (floor["unit"], floor["key"], floor["path"]))
+    return sorted(devices, key=rank)
+
+
 async def check(client: Client | None, args: argparse.Namespace) -> Answer:
     """Find mistakes in policy files; with --fits: do the devices have room for the floors?"""
     if args.fits:
         assert client
         files = [(os.path.abspath(file), text_of(file)) for file in args.file]
         found = await client.check_policies(files)
+        found["devices"] = _worst_first(found["devices"])
         return Answer(found, status=FITS.get(found["verdict"], FITS["unknown"]))
     files = ["./" + file if file.startswith("-") else file for file in args.file]
     command = [sutrod(), "--check", *files]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Percentages in the programs' files, and `policy check --fits`."""
 
+import json
 import os
 
 import pytest
@@ -51,6 +52,24 @@ def test_text(promised):
     if os.environ.get("SUTRO_GOLDEN") == "write":
         golden.write_text(run.out)
     assert (run.status, run.err, run.out) == (1, "", golden.read_text())
+
+
+def test_order(promised):
+    """Devices without room first; the order in which a file system lists cgroups has no effect."""
+    data = sutroctl("--json", "policy", "check", "--fits")
+    devices = json.loads(data.out)["devices"]
+    assert [(d["path"], d["verdict"]) for d in devices] == [
+        ("/dev/mapper/vg0-db", "does-not-fit"),
+        ("/dev/mapper/secret", "unknown"),
+        ("/dev/mapper/vg0-log", "unknown"),
+        ("/mnt/backup", "unknown"),
+    ]
+    assert [(f["unit"], f["key"]) for f in devices[0]["floors"]] == [
+        ("db.service", "ReadBandwidthMin"),
+        ("db.service", "WriteBandwidthMin"),
+        ("web.service", "ReadBandwidthMin"),
+        ("web.service", "WriteBandwidthMin"),
+    ]
 
 
 @pytest.mark.parametrize("file", [[], ["/nowhere/a.policy"]])
