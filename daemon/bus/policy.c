@@ -98,7 +98,7 @@ static int refuse(sd_bus_error *error, const char *unit, int r,
 	if (r == -EINVAL || r == -EBADMSG)
 		return bus_error(error, ERROR_BAD_POLICY, "%s: %s", unit,
 				 sentence ?: strerror(-r));
-	if (r == -ENOSPC)
+	if (r == -E2BIG)
 		return bus_error(
 			error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 			"%s: too much is set at run time already; reset "

@@ -147,7 +147,7 @@ static int add_client(struct clients *all, const char *name,
 	for (; *end; end = &(*end)->next)
 		n++;
 	if (n >= CLIENTS_MAX)
-		return -ENOSPC;
+		return -E2BIG;
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
@@ -182,7 +182,7 @@ static int add_about(struct client *c, const char *unit, struct about **ret)
 	LIST_FOREACH(a, &c->about, list)
 		n++;
 	if (n >= CLIENT_UNITS_MAX)
-		return -ENOSPC;
+		return -E2BIG;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;

@@ -31,7 +31,7 @@ void clients_done(struct clients *c);
  * @name: unique bus name
  * @ret_error: on -EINVAL a sentence, to be freed
  *
- * Return: 1; 0: they had these values before; -EINVAL: a mistake; -ENOSPC: too many settings;
+ * Return: 1; 0: they had these values before; -EINVAL: a mistake; -E2BIG: too many settings;
  *	another -errno.
  */
 int clients_assign(struct clients *c, const char *name, const char *unit,

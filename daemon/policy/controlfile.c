@@ -73,7 +73,7 @@ static int replace(const char *subject, const char *file, const char *dir,
 		return r < 0 ? r : 0;
 	}
 	if (!may_create)
-		return -ENOSPC;
+		return -E2BIG;
 	text = policyfile_format(subject, l);
 	if (!text)
 		return -ENOMEM;

@@ -33,7 +33,7 @@ int controlfile_find(const struct roots *roots, const char *subject,
 
 /**
  * controlfile_write() - change a control file; see policies_write()
- * @may_create: false: -ENOSPC unless the file has settings already
+ * @may_create: false: -E2BIG unless the file has settings already
  */
 int controlfile_write(const struct roots *roots, const char *subject,
 		      enum policy_lifetime lifetime, bool may_create,

@@ -116,7 +116,7 @@ int policies_state(const struct policies *p, const char *subject,
  *
  *	-EINVAL		a setting has a mistake, or @subject is not valid
  *	-EBADMSG	the file was edited by hand and has a mistake; a write would lose it
- *	-ENOSPC		too many subjects have a file
+ *	-E2BIG		too many subjects have a file
  */
 int policies_write(const struct policies *p, const char *subject,
 		   enum policy_lifetime lifetime,

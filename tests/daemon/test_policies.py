@@ -469,6 +469,18 @@ def test_links_are_replaced_and_not_followed(machine: Machine, sutrod: Sutrod) -
     assert not list(machine.at("/elsewhere").iterdir())
 
 
+def test_full_disk(machine: Machine, sutrod: Sutrod) -> None:
+    """It is reported as one, not as a limit of the daemon, and the former setting stays."""
+    sutrod.start()
+    set_two(sutrod, "persistent", "Weight", "7")
+    machine.fault("policy.control/.new", "full")
+    name, text = sutrod.error("SetPolicy", UNIT, pairs(("Weight", "8")), "persistent")
+    reason = "cannot keep the policy: No space left on device."
+    assert (name, text) == ("org.freedesktop.DBus.Error.Failed", f"{UNIT}: {reason}")
+    assert "Weight=7" in machine.at(f"{CONTROL}{UNIT}.policy").read_text()
+    assert {e["value"] for e in sutrod.call("GetPolicy", UNIT)} == {"7"}
+
+
 def test_most_statements_of_a_client(sutrod: Sutrod, systemd: Systemd) -> None:
     systemd.start(UNIT)
     sutrod.start()

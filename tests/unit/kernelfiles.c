@@ -388,6 +388,10 @@ int fsync(int fd)
 	fault = root && path_of(fd, path) ? fault_of(root, path) : NULL;
 	while (fault && g_str_equal(fault, "hang"))
 		pause();
+	if (fault && g_str_equal(fault, "full")) {
+		errno = ENOSPC;
+		return -1;
+	}
 	return syscall(SYS_fsync, fd);
 }
 
