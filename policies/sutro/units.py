@@ -42,6 +42,12 @@ def complete(name: str) -> str:
             f"unit '{name}' has no cgroup, so it has no weight",
             "weights belong to units of the types " + ", ".join(INTERFACES),
         )
+    if stem(name).endswith("@"):
+        raise SutroError(
+            f"'{name}' is no name of a unit, but that of a template",
+            f"name an instance, such as {stem(name)}1.{suffix(name)}; in a policy file, "
+            f"Unit={stem(name)}*.{suffix(name)} matches all of them",
+        )
     return name
 
 

@@ -29,6 +29,15 @@ def test_units_without_cgroup(name):
         units.complete(name)
 
 
+@pytest.mark.parametrize("name", ["getty@", "getty@.service"])
+def test_template(name):
+    """No unit has its name: an instance is named, or a policy file for all."""
+    with pytest.raises(SutroError) as caught:
+        units.subject(name)
+    assert caught.value.message == "'getty@.service' is no name of a unit, but that of a template"
+    assert "getty@1.service" in caught.value.hint and "Unit=getty@*.service" in caught.value.hint
+
+
 def test_empty_name():
     with pytest.raises(UsageError):
         units.complete("")
