@@ -79,11 +79,30 @@ REMEDIES = {
     errno.EDQUOT: "make room on its file system, or name another file",
     errno.EROFS: "name a file on a file system that can be written",
 }
+# Of files whose names the user cannot choose.
+FIXED_REMEDIES = {
+    errno.EACCES: "run it as root (sudo)",
+    errno.EPERM: "run it as root (sudo)",
+    errno.EEXIST: "move the file away that is in the place of the folder",
+    errno.ENOTDIR: "move the file away that is in the place of the folder",
+    errno.ENOSPC: "make room on its file system",
+    errno.EDQUOT: "make room on its file system",
+    errno.EROFS: "make its file system writable: mount -o remount,rw",
+}
 
 
 def of_file(
-    file: str | Path, error: OSError, kind: type[SutroError] = SutroError, remedy: str = ""
+    file: str | Path,
+    error: OSError,
+    kind: type[SutroError] = SutroError,
+    remedy: str = "",
+    is_fixed: bool = False,
 ) -> SutroError:
-    """The failure of a call on a file, with the remedy for its reason or the given one."""
-    hint = remedy or REMEDIES.get(error.errno or 0, "name another file")
-    return kind(f"{file}: {error.strerror}", hint)
+    """The failure of a call on a file, with the remedy for its reason or the given one.
+
+    `is_fixed`: the user cannot name another file.
+    """
+    remedies, other = REMEDIES, "name another file"
+    if is_fixed:
+        remedies, other = FIXED_REMEDIES, "see: journalctl -k"
+    return kind(f"{file}: {error.strerror}", remedy or remedies.get(error.errno or 0, other))

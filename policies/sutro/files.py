@@ -10,8 +10,8 @@ from pathlib import Path
 from .errors import SutroError, of_file
 
 
-def replace(file: str | Path, text: bytes) -> None:
-    """Replace a file as a whole, or create it; SutroError if that fails.
+def replace(file: str | Path, text: bytes, is_fixed: bool = False) -> None:
+    """Replace a file as a whole, or create it; SutroError if that fails, as of of_file().
 
     A link is followed. A file keeps its mode and owner, a new one has mode 0644. A FIFO and a
     character device, such as /dev/stdout, are written to. After a power cut there is the old file
@@ -20,7 +20,7 @@ def replace(file: str | Path, text: bytes) -> None:
     try:
         _replace(file, text)
     except OSError as error:
-        raise of_file(file, error) from None
+        raise of_file(file, error, is_fixed=is_fixed) from None
 
 
 def _replace(file: str | Path, text: bytes) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 from . import declared, reach, scratch, units, values
 from .answer import Answer, capacities_if_known, reply
 from .client import Client
-from .errors import NotPermitted, SutroError, UsageError
+from .errors import SutroError, UsageError, of_file
 from .files import replace
 from .policy import text_of
 from .scratch import Scratch
@@ -292,18 +292,16 @@ def _merged(before: str, path: str, line: str) -> str:
 def _keep(path: str, rates: dict[str, int]) -> Path:
     """Write the capacity of a path in its drop-in; return the file.
 
-    Rates are in bytes or operations per second. NotPermitted if the file cannot be written.
+    Rates are in bytes or operations per second. SutroError if the file cannot be written.
     """
     file = FOLDER / f"50-capacity-{units.escaped(path)}.conf"
     words = " ".join(f"{word}={rate}" for word, rate in rates.items())
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         before = text_of(str(file)) if file.exists() else "# by sutroctl measure\n"
-        replace(file, _merged(before, path, f"Device={path} {words}").encode())
     except OSError as error:
-        raise NotPermitted(f"{file}: {error.strerror}", "run it as root (sudo)") from None
-    except SutroError as error:
-        raise NotPermitted(error.message, "run it as root (sudo)") from None
+        raise of_file(file, error, is_fixed=True) from None
+    replace(file, _merged(before, path, f"Device={path} {words}").encode(), is_fixed=True)
     return file
 
 

@@ -4,6 +4,7 @@
 import argparse
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -139,10 +140,13 @@ def _must_be_writable(folder: Path) -> None:
     """Make the folder if there is none; NotPermitted if no file can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # access() of root succeeds in every folder, but for one that is read-only.
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        if not os.access(folder, os.W_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise NotPermitted(f"{folder}: {error.strerror}", "run it as root (sudo)") from None
-    if not os.access(folder, os.W_OK):
-        raise NotPermitted(f"{folder} cannot be written", "run it as root (sudo)")
+        raise of_file(folder, error, NotPermitted, is_fixed=True) from None
 
 
 async def edit(client: Client, args: argparse.Namespace) -> Answer:
@@ -168,7 +172,7 @@ async def edit(client: Client, args: argparse.Namespace) -> Answer:
                 f"{file} was changed by another program while it was edited; nothing was changed",
                 f"edit it again: sutroctl policy edit {args.unit}",
             )
-        replace(file, after.encode())
+        replace(file, after.encode(), is_fixed=True)
     try:
         await client.reload_policies()
     except SutroError as error:

@@ -11,6 +11,7 @@ import shutil
 import signal
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import dbus
 import pytest
@@ -383,6 +384,17 @@ def test_policy_edit_json(promised, folder, tmp_path, capfd):
     data = sutroctl("--json", "policy", "edit", "idle", **editor(tmp_path, "Weight=7\n")).json()
     assert capfd.readouterr().out == ""
     assert "7" in [e["value"] for e in data["units"][0]["policy"] if e["key"] == "Weight"]
+
+
+def test_policy_edit_on_a_read_only_file_system(promised, folder, tmp_path, monkeypatch):
+    """sudo is no remedy for that; the editor does not start."""
+    before, mark = os.statvfs(folder), tmp_path / "started"
+    flags = SimpleNamespace(f_flag=before.f_flag | os.ST_RDONLY)
+    monkeypatch.setattr(os, "statvfs", lambda _folder: flags)
+    run = sutroctl("policy", "edit", "web", **editor(tmp_path, "") | {"EDITOR": f"touch {mark}"})
+    assert run.status == 1 and not mark.exists()
+    assert f"{folder}: Read-only file system" in run.err and "remount" in run.err
+    assert "sudo" not in run.err
 
 
 def test_policy_edit_makes_the_folder(sutrod, folder, tmp_path):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import NOWHERE, running, sutroctl
 from fakemachine import PATIENCE_S, wait_until
-from sutro import declared, measure, reach, scratch
+from sutro import declared, files, measure, reach, scratch
 from sutro.errors import NotRunning, SutroError
 
 RATES = '{"bw_bytes": 250000000, "iops": 7001.9}'
@@ -424,7 +424,11 @@ def test_dry_run_keeps_nothing(sutrod, tools, machine):
     assert sutroctl("status", "--json").json()["capacities"] == []
 
 
-@pytest.mark.parametrize("fails", ["first", "second", "folder"])
+def full(_descriptor):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("fails", ["first", "second", "folder", "disk"])
 def test_rates_that_are_not_in_force(sutrod, tools, machine, monkeypatch, fails):
     """They are printed all the same, and the message has what became of the file."""
     reload, calls = measure.Client.reload, []
@@ -439,6 +443,8 @@ def test_rates_that_are_not_in_force(sutrod, tools, machine, monkeypatch, fails)
     monkeypatch.setattr(measure.Client, "reload", reloaded)
     if fails == "folder":
         folder.write_text("")
+    if fails == "disk":
+        monkeypatch.setattr(files.os, "fsync", full)
     run = sutroctl("measure", "/srv", "--yes", **tools.env)
     assert run.status == 1 and re.search(r"(?m)^read min +250M +225M$", run.out)
     file = folder / "50-capacity-srv.conf"
@@ -447,7 +453,10 @@ def test_rates_that_are_not_in_force(sutrod, tools, machine, monkeypatch, fails)
         "first": "sutroctl: sutrod is not running\n          start it\n",
         "second": f"sutroctl: {file} is written, but not in force: sutrod is not running\n"
         "          start it\n",
-        "folder": f"sutroctl: {file}: File exists\n          run it as root (sudo)\n",
+        "folder": f"sutroctl: {file}: File exists\n"
+        "          move the file away that is in the place of the folder\n",
+        "disk": f"sutroctl: {file}: No space left on device\n"
+        "          make room on its file system\n",
     }
     assert run.err.endswith(expected[fails])
 
