@@ -30,7 +30,6 @@ Line = list[Segment]
 WITH_LEAVES = 96
 HEADERS = ("UNIT", "DEVICE", "", ">VALUE", ">GRANTED", ">GOT", "STATE")
 LEAF_HEADERS = ("LEAF", ">SHARE", ">WEIGHT")
-NOTHING = "No unit used a device in the last second, and nothing is promised."
 # Of more than three times as many rows, a screen makes lines of those near the selected one only: a
 # row takes 0.5 ms. A window with more lines has more.
 NEAR_ROWS = 64
@@ -94,20 +93,15 @@ def _leaf_cells(leaves: list[Dict], index: int) -> list[str]:
 
 def top(out: Output, rows: list[Dict]) -> None:
     """One table."""
-    _print(out, [Placed(row) for row in rows])
+    out.print(_table([Placed(row) for row in rows], out.width))
 
 
-def _print(out: Output, shown: list[Placed]) -> None:
-    """Print a table of rows."""
-    out.print(_table(shown, out.width) if shown else NOTHING)
-
-
-def below(out: Output, shown: list[Placed], note: str) -> None:
+def below(out: Output, view: View, note: str) -> None:
     """Print a table, and an empty line, below the former one."""
     if note:
         out.print(note)
     with out.capture() as text:
-        _print(out, shown)
+        out.print(_table(view.shown, out.width) if view.shown else view.empty())
     out.file.write(trimmed(text.get()) + "\n")
     out.file.flush()
 
@@ -163,7 +157,7 @@ class Screen:
         """The line of heads, and the lines of the rows from `first` to `end`."""
         out = self._out
         if not view.shown:
-            return [], out.render_lines(NOTHING if not view.filter else "Nothing has this text.")
+            return [], out.render_lines(view.empty())
         table = _table(view.shown[first:end], out.width, first)
         for column in table.columns:
             order = str(column.header).lower()

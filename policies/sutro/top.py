@@ -107,6 +107,8 @@ def check(args: argparse.Namespace) -> None:
         raise UsageError(f"--delay={args.delay:g}: allowed is {allowed}")
     if args.iterations is not None and args.iterations < 1:
         raise UsageError(f"--iterations={args.iterations}: must be at least 1")
+    if args.once and (args.iterations or 1) > 1:
+        raise UsageError("--once and --iterations exclude each other", "omit one of them")
     if args.depth is not None and args.depth < 1:
         raise UsageError(f"--depth={args.depth}: must be at least 1")
     if args.source and args.record:
@@ -125,6 +127,7 @@ async def top(client: Client | None, args: argparse.Namespace) -> Answer:
         tree=args.tree or args.depth is not None,
         depth=args.depth,
         period_s=args.delay,
+        of_device=bool(args.device),
     )
     source = await _source(client, args)
     # Before the file, which keeps an earlier recording when there is no daemon.
@@ -135,7 +138,11 @@ async def top(client: Client | None, args: argparse.Namespace) -> Answer:
         batch = args.batch or wants_json(args) or not _has_cursor()
         as_list = wants_json(args) and not (args.batch or args.iterations or args.source)
         if args.once or as_list:
-            return Answer([placed.row for placed in view.arrange(first.rows)])
+            shown = view.arrange(first.rows)
+            if not shown and not wants_json(args):
+                print(view.empty())
+                return Answer(None)
+            return Answer([placed.row for placed in shown])
         following = _print if batch else _interact
         return Answer(None, status=await following(source, view, first, keep, args))
 
@@ -183,7 +190,7 @@ async def _print(
             arranged = {"time": record.time_s, "rows": [placed.row for placed in shown]}
             print(json.dumps(arranged), flush=True)
         else:
-            show_top.below(out, shown, record.note)
+            show_top.below(out, view, record.note)
         looks += 1
         if looks == args.iterations:
             return 0

@@ -100,6 +100,7 @@ class View:
     tree: bool = False
     depth: int | None = None
     period_s: float = 1.0
+    of_device: bool = False  # the rows are those of one device
 
     page: str = TABLE
     help: bool = False
@@ -129,6 +130,17 @@ class View:
         """Does a row pass the filter?"""
         text = " ".join((row["unit"], row["cgroup"], row["device"], row["name"])).lower()
         return self.filter.lower() in text and (not self.active or is_active(row))
+
+    def empty(self) -> str:
+        """Why there is no row: a sentence."""
+        device = "this device" if self.of_device else "a device"
+        if self.filter:
+            of = f"that used {device} in the last second " if self.active else ""
+            return f"No unit {of}has '{self.filter}' in its name, nor in that of its device."
+        if self.active:
+            return f"No unit used {device} in the last second."
+        where = " on it" if self.of_device else ""
+        return f"No unit used {device} in the last second, and nothing is promised{where}."
 
     def _walk(self, rows: list[Dict]) -> Iterator[Placed]:
         """The rows of the tree, with folded ones counted at the row above."""

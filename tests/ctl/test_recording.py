@@ -157,6 +157,7 @@ def test_no_recording(tmp_path, lines, expected):
     [
         (["--from", "a", "--record", "b"], "exclude each other"),
         (["--from", "a", "/dev/sda"], "--filter"),
+        (["--once", "-n", "3"], "--once and --iterations exclude each other"),
         (["-d", "0"], "--delay=0: allowed is 0.1 to 86400 s"),
         (["-d", "nan"], "--delay=nan"),
         (["-d", "inf"], "--delay=inf"),

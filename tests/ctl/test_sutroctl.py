@@ -521,6 +521,26 @@ def test_top_without_usage(broken):
     assert "No unit used a device" in sutroctl("top", "--once").out
 
 
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["--filter", "zz"], "No unit has 'zz' in its name, nor in that of its device."),
+        (
+            ["--filter", "idle", "--active"],
+            "No unit that used a device in the last second has 'idle' in its name, nor in that of "
+            "its device.",
+        ),
+        (["/dev/vg0/log", "--active"], "No unit used this device in the last second."),
+    ],
+)
+@pytest.mark.parametrize("how", [["--once"], ["-n", "1"]])
+def test_top_of_nothing(promised, how, args, expected):
+    """Other units used devices, and have promises: the sentence is about what was sought."""
+    run = sutroctl("top", *how, *args)
+    assert (run.status, run.err, " ".join(run.out.split())) == (0, "", expected)
+    assert sutroctl("top", "--once", *args, "--json").json() == []
+
+
 def test_man_page_documents_every_key():
     text = MAN.read_text().replace("\\-", "-")
     tree_only = {"children": str, "units": str}
