@@ -46,6 +46,11 @@ def _check(args: argparse.Namespace) -> None:
     if isinstance(unit, list):
         args.unit = [units.subject(name) for name in unit]
     elif unit is not None:
+        if args.verb == "set" and unit.startswith("/"):
+            raise SutroError(
+                f"'{unit}' is the path of a cgroup, and systemd sets weights of units only",
+                f"set its weight in a policy: sutroctl policy set {shlex.quote(unit)} Weight=N",
+            )
         # IOWeight= is a setting of systemd.
         args.unit = units.complete(unit) if args.verb == "set" else units.subject(unit)
     if args.verb == "policy set":

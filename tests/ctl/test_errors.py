@@ -243,6 +243,16 @@ def test_unit_that_does_not_fit(sutrod, args, start, words):
     assert complaint.startswith(start) and all(word in complaint for word in words)
 
 
+def test_set_of_a_cgroup(sutrod):
+    """It is no unit; a policy can have its weight."""
+    run = sutroctl("set", "/payload", "30")
+    assert (run.status, run.out) == (1, "")
+    assert run.err == (
+        "sutroctl: '/payload' is the path of a cgroup, and systemd sets weights of units only\n"
+        "          set its weight in a policy: sutroctl policy set /payload Weight=N\n"
+    )
+
+
 def with_path(verb, path):
     return {
         "tree": ["tree", path],
