@@ -22,6 +22,7 @@
 	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" \
 	"0123456789"
 #define NAME_LETTERS LETTERS ":-_.\\@"
+#define GLOB_LETTERS NAME_LETTERS "*?[]!^"
 #define PATH_LETTERS NAME_LETTERS "+,=~/"
 
 /* Units that have a cgroup. */
@@ -105,10 +106,19 @@ static bool is_template(const char *word)
 	return dot && dot > word && dot[-1] == '@' && has_suffix(word);
 }
 
-/* A name that can match nothing, such as "postgresql", is a mistake, too. */
+/* "[" without a "]" behind it stands for itself, which no unit has in its name. */
+static bool is_open(const char *word)
+{
+	const char *bracket = strrchr(word, '[');
+
+	return bracket && !strchr(bracket, ']');
+}
+
+/* A name that can match nothing, such as "postgresql" or "a.service,b.service", is a mistake, too. */
 static const char *unit_mistake(const char *word)
 {
-	if (strlen(word) > UNIT_NAME_MAX || strchr(word, '/') ||
+	if (strlen(word) > UNIT_NAME_MAX || word[strspn(word, GLOB_LETTERS)] ||
+	    is_open(word) ||
 	    !(has_suffix(word) || strchr("*?]", word[strlen(word) - 1])))
 		return MATCH_UNITS_ALLOWED;
 	if (is_template(word))

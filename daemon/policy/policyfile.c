@@ -237,7 +237,7 @@ static int parse(struct parser *p, char *text)
 	if (!err && !p->errors && !p->file.mask &&
 	    (p->file.kind == POLICYFILE_POLICY ||
 	     p->file.kind == POLICYFILE_CONTROL) &&
-	    !match_length(&p->file.match))
+	    !match_patterns(&p->file.match))
 		err = complain(p, 0, "[Match] Unit=",
 			       "is missing: " MATCH_UNITS_ALLOWED
 			       "; or Cgroup=: " MATCH_CGROUPS_ALLOWED);
@@ -329,6 +329,14 @@ int policyfile_parse(struct policyfile *f, char *text, char ***new_errors)
 	return finish(f, &p, parse(&p, text), new_errors);
 }
 
+/* A link that leads nowhere is no file that was removed: its settings are missing. */
+static bool is_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 int policyfile_read(struct policyfile *f, char ***new_errors)
 {
 	struct parser p = { .file = { .path = f->path, .kind = f->kind } };
@@ -344,11 +352,15 @@ int policyfile_read(struct policyfile *f, char ***new_errors)
 	}
 	/* Do not wait for a pipe, and do not get a controlling terminal. */
 	fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == ENOENT)
-		return -ENOENT;
-	if (fd < 0)
+	if (fd < 0 && errno == ENOENT) {
+		if (!is_link(f->path))
+			return -ENOENT;
+		err = complain(&p, 0, "a link to no file",
+			       "a link to a regular file or to /dev/null");
+	} else if (fd < 0) {
 		err = complain(&p, 0, strerror(errno), "a readable file");
-	else
+	}
+	if (fd >= 0)
 		err = read_text(&p, fd, &text);
 	if (!err && text)
 		err = parse(&p, text);

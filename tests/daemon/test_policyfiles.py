@@ -165,6 +165,7 @@ MISTAKES = [
         ': "[Match] Unit=": is missing: names or globs of units, separated by blanks, such as '
         "db.service kubepods-*.slice",
     ),
+    (f"[Match]\nUnit=db.service\nUnit=\n{X}Weight=1\n", ': "[Match] Unit=": is missing: names'),
     ("Weight=1\n", f':1: "Weight=1": first a section, {SECTIONS}'),
     (f"{MATCH}[X-Sutra]\nWeight=1\n", f':3: "X-Sutra": {SECTIONS}'),
     (
@@ -202,10 +203,11 @@ MISTAKES = [
 ]
 PATTERNS = (
     "db.service|*|user-*.slice|*.service|db*|db.servic?|a@*.service|a@b.service|a@*|db.s[elc]*|"
-    "dev-a\\x2db.swap|[-].slice"
+    "dev-a\\x2db.swap|[-].slice|[!a-c]*.service|db.[^t]*|a[]]b.service"
 )
 NO_PATTERNS = (
     "postgresql|db.timer|/db.service|a/*.service|db.service,|.service|db.\x01*|a@.service|"
+    'a.service,b.service|d\xe4.service|"db.service"|[a-z.service|db.s[elc]*[|'
     "*@.slice|@.service|-.slice"
 )
 NO_ROOT = "in a file of a slice below the root, which has no settings, such as system.slice"
@@ -297,7 +299,7 @@ TARGETS = [
     ("fifo", '"no regular file": '),
     (".", '"no regular file": '),
     ("a.policy", '"Too many levels of symbolic links": a readable file'),
-    ("nothing", "no such file"),
+    ("nothing", '"a link to no file": a link to a regular file or to /dev/null'),
 ]
 
 
