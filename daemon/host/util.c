@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
@@ -194,6 +195,13 @@ int read_fd(int fd, char **ret)
 	buffer[length] = '\0';
 	*ret = TAKE_PTR(buffer);
 	return 0;
+}
+
+bool path_is_link(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
 int write_all(int fd, const char *s, size_t length)

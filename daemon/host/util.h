@@ -115,6 +115,9 @@ char *asprintf_or_null(const char *format, ...) _printf_(1, 2);
 int read_file_at(int dirfd, const char *path, char **ret);
 int read_fd(int fd, char **ret);
 
+/** path_is_link() - is there a link? One that leads nowhere is not a file that was removed */
+bool path_is_link(const char *path);
+
 /** write_all() - write all of @s, also where a write takes a part only */
 int write_all(int fd, const char *s, size_t length);
 

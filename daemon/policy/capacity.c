@@ -56,7 +56,8 @@ int capacities_parse(struct capacities *l, const char *text)
 		capacities_done(l);
 		return 0;
 	}
-	if (*word != '/')
+	/* The bus carries the path. */
+	if (*word != '/' || !text_is_plain(word))
 		return -EINVAL;
 	c.path = strdup(word);
 	if (!c.path)

@@ -15,6 +15,7 @@
  */
 
 #include <ini.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "host/resync.h"
@@ -35,6 +36,7 @@ struct source {
 	struct conf *conf;
 	char ***errors;
 	bool is_oom;
+	int error;
 };
 
 static bool are_absolute(const char *words)
@@ -152,12 +154,23 @@ static const struct key {
 
 static void complain(struct source *s, const char *text, const char *allowed)
 {
+	_cleanup_(text_freep) struct text t = {};
+	int err;
+
+	err = text_add(&t, "%s:%u: \"", s->path, s->line);
+	err = err ?: text_add_plain(&t, text, PATH_MAX);
+	err = err ?: text_add(&t, "\": %s, ignoring.", allowed);
+	if (err || strv_add(s->errors, t.p) < 0)
+		s->is_oom = true;
+}
+
+/* The lines before hold, those behind are missing. */
+static int complain_of_file(const char *path, int error, char ***errors)
+{
 	_cleanup_free_ char *message = NULL;
 
-	message = asprintf_or_null("%s:%u: \"%s\": %s, ignoring.", s->path,
-				   s->line, text, allowed);
-	if (!message || strv_add(s->errors, message) < 0)
-		s->is_oom = true;
+	message = asprintf_or_null("%s: %s, ignoring.", path, strerror(error));
+	return message ? strv_add(errors, message) : -ENOMEM;
 }
 
 static int on_assignment(void *userdata, const char *section, const char *name,
@@ -198,6 +211,8 @@ static char *read_line(char *buffer, int size, void *userdata)
 	struct source *s = userdata;
 	char *line = fgets(buffer, size, s->file);
 
+	if (!line && ferror(s->file))
+		s->error = errno;
 	if (!line)
 		return NULL;
 	s->line++;
@@ -217,19 +232,21 @@ static char *read_line(char *buffer, int size, void *userdata)
 static int load_file(struct conf *c, const char *path, char ***errors)
 {
 	struct source s = { .path = path, .conf = c, .errors = errors };
-	_cleanup_free_ char *message = NULL;
-	int line;
+	int line, err = 0;
 
 	s.file = fopen(path, "re");
-	if (!s.file && errno == ENOENT)
-		return 0;
 	if (!s.file) {
-		message = asprintf_or_null("%s: %s, ignoring.", path,
-					   strerror(errno));
-		return message ? strv_add(errors, message) : -ENOMEM;
+		err = errno;
+		return err == ENOENT && !path_is_link(path)
+			       ? 0
+			       : complain_of_file(path, err, errors);
 	}
 	line = ini_parse_stream(read_line, &s, on_assignment, &s);
+	if (s.error)
+		err = complain_of_file(path, s.error, errors);
 	fclose(s.file);
+	if (err)
+		return err;
 	/* If several lines are no assignment, inih returns the number of the first. */
 	if (line > 0) {
 		s.line = line;

@@ -329,14 +329,6 @@ int policyfile_parse(struct policyfile *f, char *text, char ***new_errors)
 	return finish(f, &p, parse(&p, text), new_errors);
 }
 
-/* A link that leads nowhere is no file that was removed: its settings are missing. */
-static bool is_link(const char *path)
-{
-	struct stat st;
-
-	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
 int policyfile_read(struct policyfile *f, char ***new_errors)
 {
 	struct parser p = { .file = { .path = f->path, .kind = f->kind } };
@@ -353,7 +345,7 @@ int policyfile_read(struct policyfile *f, char ***new_errors)
 	/* Do not wait for a pipe, and do not get a controlling terminal. */
 	fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 && errno == ENOENT) {
-		if (!is_link(f->path))
+		if (!path_is_link(f->path))
 			return -ENOENT;
 		err = complain(&p, 0, "a link to no file",
 			       "a link to a regular file or to /dev/null");

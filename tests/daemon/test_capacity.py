@@ -354,6 +354,32 @@ def test_mistakes(machine: Machine, volume: None, sutrod: Sutrod, line: str) -> 
     assert promised(sutrod) == (0, 400 * M)
 
 
+def test_path_of_any_bytes(machine: Machine, volume: None, sutrod: Sutrod) -> None:
+    """The bus carries UTF-8 only: the line is a mistake, and all others are in force."""
+    configure(machine, f"{VOLUME}Device=/srv/\udcff read=1M\n")
+    sutrod.start()
+    assert 'sutrod.conf:3: "[Capacity] Device=/srv/? read=1M": a path, then' in sutrod.log()
+    assert promised(sutrod) == (0, 400 * M)
+
+
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_file_that_cannot_be_read(
+    machine: Machine, volume: None, sutrod: Sutrod, kind: str
+) -> None:
+    """It is reported, and drop-ins hold."""
+    configure(machine, "")
+    machine.at(CONF).unlink()
+    if kind == "link":
+        machine.link(CONF, "nothing")
+    else:
+        machine.at(CONF).mkdir()
+    machine.write("/etc/sutro/sutrod.conf.d/50.conf", f"[Capacity]\n{VOLUME}")
+    sutrod.start()
+    reason = {"link": "No such file or directory", "folder": "Is a directory"}[kind]
+    assert f"{CONF}: {reason}, ignoring." in sutrod.log()
+    assert promised(sutrod) == (0, 400 * M)
+
+
 def test_empty_line_removes_all(machine: Machine, volume: None, sutrod: Sutrod) -> None:
     configure(machine, f"{VOLUME}Device=\nDevice=/dev/sda read=1M\nDevice=/dev/sda read-iops=5\n")
     sutrod.start()
