@@ -22,7 +22,7 @@ local sutro = {}
 
 sutro.FORM = "--extra=sutro:KIND=PATH:RATE[,KIND=PATH:RATE...] with KIND read or write, PATH a path "
 	.. "of a volume on the node such as /scratch (letters, digits, - and single _ within a name), and "
-	.. "RATE 1M to 1000T bytes per second (K, M, G, T: powers of 1000), for example "
+	.. "RATE a whole number, 1M to 1000T bytes per second (K, M, G, T: powers of 1000), for example "
 	.. "--extra=sutro:read=/scratch:60M"
 
 local KINDS = { read = "sutro_read", write = "sutro_write" }

@@ -43,7 +43,8 @@ from .program import Program, log
 
 Dict = dict[str, Any]
 
-WORDS = "with KIND read or write, PATH of a volume, and RATE 1M to 1000T bytes per second, such as"
+RATE = "a whole number, 1M to 1000T bytes per second"
+WORDS = f"with KIND read or write, PATH of a volume, and RATE {RATE}, such as"
 # Of a job, and of an argument of sutroctl slurm-gres.
 FORM = f"sutro:KIND=PATH:RATE[,KIND=PATH:RATE...] {WORDS} sutro:read=/scratch:60M"
 GRES_FORM = f"KIND=PATH:RATE {WORDS} read=/scratch:400M"

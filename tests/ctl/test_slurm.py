@@ -479,11 +479,12 @@ def test_gres():
     assert data["resources"] == [{"name": "sutro_read", "type": "scratch", "count": 400}]
 
 
-@pytest.mark.parametrize("word", ["foo=/srv:400M", "read=/a b:400M", "read=/srv:1K"])
+@pytest.mark.parametrize("word", ["foo=/srv:1G", "read=/a b:1G", "read=/srv:1K", "read=/a:1.5G"])
 def test_gres_with_a_mistake(word):
     """The error has the form of an argument, which is not that of a job."""
     run = sutroctl("slurm-gres", word)
     assert (run.status, run.out) == (2, "") and "sutro:" not in run.err
+    assert "RATE a whole number, 1M to 1000T" in run.err
     example = run.err.rpartition("such as ")[2].strip()
     assert sutroctl("slurm-gres", example).status == 0
 
