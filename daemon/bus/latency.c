@@ -166,9 +166,9 @@ int method_list_latencies(sd_bus_message *call, void *userdata,
 			error, ERROR_NO_SUCH_PROMISE,
 			"%s has no latency target, and latencies are measured "
 			"for targets only; set one, for instance with "
-			"\"sutroctl policy set --runtime %s "
+			"\"sutroctl policy set --runtime %s%s%s "
 			"LatencyTarget='any 1min'\".",
-			unit, unit);
+			unit, text_quote(unit), unit, text_quote(unit));
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return bus_send(reply, r);

@@ -365,8 +365,9 @@ int method_history(sd_bus_message *call, void *userdata, sd_bus_error *error)
 		return bus_error(
 			error, ERROR_NO_SUCH_PROMISE,
 			"%s has no promise %s=%s that is being kept; see "
-			"\"sutroctl explain %s\".",
-			unit, key, path, unit);
+			"\"sutroctl explain %s%s%s\".",
+			unit, key, path, text_quote(unit), unit,
+			text_quote(unit));
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "(tddd)");

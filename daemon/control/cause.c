@@ -268,8 +268,10 @@ int cause_explain_unaccounted(const struct cgroup *c, struct text *t)
 	if (*subject == '/')
 		return text_add(t, "write +io to cgroup.subtree_control of "
 				   "the cgroups above");
-	return text_add(t, "run \"systemctl set-property %s IOAccounting=yes\"",
-			subject);
+	return text_add(t,
+			"run \"systemctl set-property %s%s%s "
+			"IOAccounting=yes\"",
+			text_quote(subject), subject, text_quote(subject));
 }
 
 static int explain_unobserved(const struct evidence *e,

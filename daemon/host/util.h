@@ -104,6 +104,12 @@ bool text_is_plain(const char *s);
  */
 int text_add_plain(struct text *t, const char *s, size_t max_bytes);
 
+/** text_quote() - "'" around a name in a command if a shell would remove its backslashes, else "" */
+static inline const char *text_quote(const char *name)
+{
+	return strchr(name, '\\') ? "'" : "";
+}
+
 /** asprintf_or_null() - asprintf that returns the string, NULL without memory */
 char *asprintf_or_null(const char *format, ...) _printf_(1, 2);
 

@@ -184,7 +184,7 @@ def _must_be_in_reach(unit: str, pairs: list[tuple[str, str]]) -> None:
             raise OutOfReach(
                 f"{unit}: '{path}' is out of reach of sutrod: {why}; nothing was changed",
                 "name a volume of the system, see: sutroctl tree; for one that is mounted later: "
-                f"sutroctl policy edit {unit}",
+                f"sutroctl policy edit {units.word(unit)}",
             )
 
 
@@ -306,7 +306,7 @@ def _must_be_set(args: argparse.Namespace, folder: str, set_here: dict[str, None
         there = ", ".join(set_here) or "nothing"
         raise SutroError(
             f"{', '.join(lost)} of {args.unit} is not set in {folder}: there is {there}",
-            f"to see where it is set: sutroctl policy show {args.unit}",
+            f"to see where it is set: sutroctl policy show {units.word(args.unit)}",
         )
 
 

@@ -170,7 +170,7 @@ async def edit(client: Client, args: argparse.Namespace) -> Answer:
         if _text(file) != there:
             raise SutroError(
                 f"{file} was changed by another program while it was edited; nothing was changed",
-                f"edit it again: sutroctl policy edit {args.unit}",
+                f"edit it again: sutroctl policy edit {units.word(args.unit)}",
             )
         replace(file, after.encode(), is_fixed=True)
     try:

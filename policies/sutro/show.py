@@ -222,7 +222,7 @@ def _advice(out: Output, unit: str, leaves: list[Dict]) -> None:
         if not unit.startswith("/"):
             why = (
                 "neither it nor a unit of the same slice sets one; "
-                f"to change this: sutroctl set {unit} 100"
+                f"to change this: sutroctl set {units.word(unit)} 100"
             )
         out.print(f"{unit} has no weight of its own: {why}")
     bare = [leaf["leaf"] for leaf in leaves if leaf["backend"] == "none"]

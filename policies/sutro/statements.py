@@ -5,6 +5,7 @@ import argparse
 import asyncio
 from typing import Any
 
+from . import units
 from .answer import (
     Answer,
     policy_if_known,
@@ -56,11 +57,11 @@ async def without_cgroup(client: Client, unit: str) -> NoSuchUnit:
     if not settings["active"]:
         return NoSuchUnit(
             f"unit '{unit}' is not active, so it has no cgroup",
-            f"start it: systemctl start {unit}",
+            f"start it: systemctl start {units.word(unit)}",
         )
     return NoSuchUnit(
         f"unit '{unit}' is active, but sutrod has seen no cgroup of it",
-        f"try again in a second; processes of the unit: systemctl status {unit}",
+        f"try again in a second; processes of the unit: systemctl status {units.word(unit)}",
     )
 
 

@@ -49,7 +49,7 @@ def _check(args: argparse.Namespace) -> None:
         if args.verb == "set" and unit.startswith("/"):
             raise SutroError(
                 f"'{unit}' is the path of a cgroup, and systemd sets weights of units only",
-                f"set its weight in a policy: sutroctl policy set {shlex.quote(unit)} Weight=N",
+                f"set its weight in a policy: sutroctl policy set {units.word(unit)} Weight=N",
             )
         # IOWeight= is a setting of systemd.
         args.unit = units.complete(unit) if args.verb == "set" else units.subject(unit)

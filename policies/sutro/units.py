@@ -3,6 +3,7 @@
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable
 
 from .errors import SutroError, UsageError
@@ -72,11 +73,16 @@ def escaped(path: str) -> str:
     return words.replace("/", "-")
 
 
+def word(subject: str) -> str:
+    """A name in a command to copy: a shell removes the backslashes of dev-a\\x2db.mount."""
+    return shlex.quote(subject)
+
+
 def without_io(subject: str) -> str:
     """Why settings of a unit or a cgroup path have no effect without the io controller, and how to
     change this.
     """
-    remedy = f"systemctl set-property {subject} IOAccounting=yes"
+    remedy = f"systemctl set-property {word(subject)} IOAccounting=yes"
     if subject.startswith("/"):
         remedy = "write +io to cgroup.subtree_control of the cgroups above"
     return f"the io controller is not enabled for {subject}; to change this: {remedy}"

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Unit names as people type them."""
 
+import re
+import shlex
+
 import pytest
+from conftest import sutroctl
 from sutro import units
 from sutro.errors import SutroError, UsageError
 
@@ -55,6 +59,25 @@ def test_near_finds_slips_of_the_pen():
     assert units.near("zzz.service", ["postgres.service"]) == []
     assert units.near("bd.service", ["db.service", "dpkg-db-backup.timer"]) == ["db.service"]
     assert units.near("backup.service", ["batch.slice", "basic.target", "backup.timer"]) == []
+
+
+@pytest.mark.parametrize("name", ["db.service", r"dev-a\x2db.mount"])
+def test_names_in_commands(sutrod, name):
+    """A command that is copied from a message names the same unit."""
+    remedy = units.without_io(name).partition("to change this: ")[2]
+    assert shlex.split(remedy)[2] == name
+    run = sutroctl("policy", "set", name, "ReadBandwidthMin=/nosuch 5M")
+    assert shlex.split(run.err.partition("later: ")[2])[-1] == name
+
+
+@pytest.mark.parametrize("name", ["db.service", r"dev-a\x2db.mount"])
+def test_names_in_commands_of_the_daemon(machine, systemd, sutrod, name):
+    if name != "db.service":
+        systemd.start(name)
+    run = sutroctl("latency", name)
+    command = re.search(r'"(sutroctl .*)"', run.err)[1]
+    words = ["sutroctl", "policy", "set", "--runtime", name, "LatencyTarget=any 1min"]
+    assert shlex.split(command) == words
 
 
 @pytest.mark.parametrize("typed", ["/a/b", "/a/b/", "//a//b"])
