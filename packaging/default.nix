@@ -9,6 +9,7 @@
   stdenv,
   inih,
   libcgroup,
+  libmicrohttpd,
   meson,
   ninja,
   pkg-config,
@@ -30,6 +31,7 @@ stdenv.mkDerivation {
   buildInputs = [
     inih
     libcgroup
+    libmicrohttpd
     python3
     systemd
   ];
@@ -44,6 +46,7 @@ stdenv.mkDerivation {
     "--sysconfdir=${placeholder "out"}/etc"
     "--localstatedir=${placeholder "out"}/var"
     "-Dtests=false"
+    "-Dexporter=enabled"
     "-Dlatency=disabled"
     "-Dzsh_completions=share/zsh/site-functions"
   ];

@@ -68,9 +68,10 @@ static uint64_t parse_state(const char *s)
 	return startswith(s, "unreachable") ? STATE_UNREACHABLE : STATE_TIMED;
 }
 
-void counters_parse(const char *s, uint64_t *ret, struct latencies *latencies)
+bool counters_parse(const char *s, uint64_t *ret, struct latencies *latencies)
 {
 	enum counter next = 0;
+	bool found = false;
 
 	while (*s) {
 		const char *key = s;
@@ -85,11 +86,14 @@ void counters_parse(const char *s, uint64_t *ret, struct latencies *latencies)
 				ret[i] = parse_state(s + 1);
 			else if (i < COUNTERS)
 				s = skip_u64(s + 1, &ret[i]);
-			else if (latencies && startswith(key, "rlat="))
+			else if (latencies && startswith(key, "rlat=")) {
 				s = parse_latencies(s + 1, latencies);
+				found = true;
+			}
 		}
 		while (*s && *s != ' ')
 			s++;
 		s += *s == ' ';
 	}
+	return found;
 }

@@ -2,6 +2,7 @@
 #ifndef SUTRO_HOST_COUNTERS_H
 #define SUTRO_HOST_COUNTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Counts of reads by their latency in io.sutro.stat, "rlat=". */
@@ -41,7 +42,9 @@ enum counter {
  * @s: "time_ns=1 rbytes=2 ... queued=4": keys in any order, others are passed over
  * @ret: an element for each enum counter; those that are not in the text stay as they are
  * @latencies: for the counts of reads by latency, or NULL
+ *
+ * Return: does @latencies have the counts of the text?
  */
-void counters_parse(const char *s, uint64_t *ret, struct latencies *latencies);
+bool counters_parse(const char *s, uint64_t *ret, struct latencies *latencies);
 
 #endif

@@ -296,12 +296,22 @@ int parse_devno(const char *s, dev_t *ret)
 	return 0;
 }
 
-uint64_t cpu_usec(void)
+static uint64_t clock_usec(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec * 1000000ULL + t.tv_nsec / 1000;
+}
+
+uint64_t monotonic_usec(void)
+{
+	return clock_usec(CLOCK_MONOTONIC);
+}
+
+uint64_t cpu_usec(void)
+{
+	return clock_usec(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void log_set_max_level(int level)

@@ -158,6 +158,9 @@ bool skip_devno(const char **s, dev_t *ret);
 /** parse_devno() - parse "8:16", with nothing behind it */
 int parse_devno(const char *s, dev_t *ret);
 
+/** monotonic_usec() - the monotonic clock */
+uint64_t monotonic_usec(void);
+
 /** cpu_usec() - CPU time of this thread, which a busy machine does not inflate */
 uint64_t cpu_usec(void);
 

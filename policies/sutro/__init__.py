@@ -28,7 +28,6 @@ recording      recordings of top
 counters       the counters of the elevator, from cgroup files
 metrics        metrics for Prometheus
 exposition     the text of metrics
-exporter       sutro-exporter: metrics over HTTP
 textfile       the verb metrics
 
 answer         the result of a verb

@@ -5,18 +5,22 @@
     meson test -C build --benchmark --verbose scrape       (with the packages for building)
 
 The machine is a fake one: its cgroups are folders. Each unit has a floor and used four leaves, and
-all counters change before each scrape. The first scrape starts the program and is left out. The
-clock of the daemon stands, so there is no control step in its times.
+all counters change before each scrape. The start of the program is left out, and so is its first
+scrape, in which it ranks the units; in the case "ranked" this scrape is measured, of a new program
+each time. The clock of the daemon stands, so there is no control step in its times.
 """
 
+import re
 import statistics
 import tempfile
 import time
+import urllib.error
 from pathlib import Path
 
 import pytest
+from conftest import PLAIN_EXPORTER
 from fakemachine import wait_until
-from sutro.metrics import CGROUPS_MOST
+from samples import CGROUPS_MOST
 from test_exporter import get, start_exporter, stop
 
 SCRAPES = 15
@@ -25,24 +29,14 @@ LEAVES = ("259:0", "259:1", "8:0", "8:16")
 KEYS = "time_ns rbytes wbytes rios wios wait_ns pending_ns busy_ns backlog_ns idle_ns queued"
 KEYS = (*KEYS.split(), "in_flight", "dequeue", "lag_ns")
 COUNTS = 40
-# Number of units, seconds between two rankings of all cgroups, goals in ms of the exporter and of
-# the daemon. Of 1,000 units 200 are exported, and some scrapes rank them.
+# Number of units, whether each scrape ranks them, goals in ms of the exporter and of the daemon. Of
+# 1,000 units 200 are exported.
 CASES = {
-    "100 units": (100, 3600, None, 1),
-    "1000 units": (1000, 3600, 20, None),
-    "1000 units, ranked": (1000, 0, None, None),
+    "100 units": (100, False, 1, 1),
+    "1000 units": (1000, False, 20, None),
+    "1000 units, ranked": (1000, True, 20, None),
 }
 POLICY = "[Match]\nCgroup=/crowd.slice/job*\n[X-Sutro]\nReadBandwidthMin=/srv 10K\n"
-
-EXPORTER = """
-import sys
-from pathlib import Path
-from sutro import counters, metrics
-from sutro.exporter import main
-counters.ROOT = Path(sys.argv.pop(1))
-metrics.RANKED_S = float(sys.argv.pop(1))
-sys.exit(main())
-"""
 
 
 @pytest.fixture
@@ -79,9 +73,22 @@ def report(name, seconds, goal_ms):
     print(f"\n{line} ", end="", flush=True)
 
 
+def scraped(address, *processes):
+    """The text of a scrape, and the CPU time that each process took for it."""
+    before = [cpu_s(one) for one in processes]
+    text = get(f"{address}/metrics")[1]
+    return text, [cpu_s(one) - begin for one, begin in zip(processes, before, strict=True)]
+
+
+def warm(address):
+    """Let the program complete its start."""
+    with pytest.raises(urllib.error.HTTPError):
+        get(address)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_scrape(name, machine, sutrod):
-    units, ranked_s, goal_ms, goal_of_daemon_ms = CASES[name]
+    units, is_ranked, goal_ms, goal_of_daemon_ms = CASES[name]
     for leaf in ("sda", "sdb"):
         machine.set_scheduler(leaf, "sutro")
     machine.write("/etc/sutro/policy.d/crowd.policy", POLICY)
@@ -90,25 +97,28 @@ def test_scrape(name, machine, sutrod):
         machine.cgroup(folder)
         machine.write(f"/sys/fs/cgroup{folder}/io.sutro.weight", "default 100\n259:0 200\n")
     sutrod.call("ReloadPolicies")
+    exporter, times, logs = None, [], ""
     with sutrod.lock:
         wait_until(lambda: len(sutrod.call("ListPromiseStates")) == units)
-        exporter, address = start_exporter("-c", EXPORTER, machine.root, str(ranked_s))
-        try:
-            times = []
-            for scrape in range(SCRAPES + 1):
-                for number, folder in enumerate(folders):
-                    machine.write(f"/sys/fs/cgroup{folder}/io.sutro.stat", counted(number, scrape))
-                sutrod.settle()
-                before = [cpu_s(one) for one in (exporter, sutrod.process)]
-                text = get(f"{address}/metrics")[1]
-                after = [cpu_s(one) for one in (exporter, sutrod.process)]
-                times.append([end - begin for begin, end in zip(before, after, strict=True)])
-        finally:
-            log = stop(exporter)
-    assert log == "" and "sutro_up 1.0" in text
+        for scrape in range(SCRAPES + 1):
+            for number, folder in enumerate(folders):
+                machine.write(f"/sys/fs/cgroup{folder}/io.sutro.stat", counted(number, scrape))
+            sutrod.settle()
+            if is_ranked and exporter:
+                logs += stop(exporter)
+            if is_ranked or not exporter:
+                exporter, address = start_exporter(machine.root, PLAIN_EXPORTER)
+                warm(address)
+            text, seconds = scraped(address, exporter, sutrod.process)
+            times.append(seconds)
+        memory = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{exporter.pid}/status").read_text())
+        logs += stop(exporter)
+    assert logs == "" and "sutro_up 1.0" in text
     assert text.count("\nsutro_promise_state{") == units
     exported = text.count('\nsutro_cgroup_weight{cgroup="/crowd.slice/job')
     assert exported == min(units, CGROUPS_MOST) * len(LEAVES)
     of_exporter, of_daemon = zip(*times[1:], strict=True)
     report(f"{name}: sutro-exporter", of_exporter, goal_ms)
+    mb = (int(memory[1]) / 1e3, len(text) / 1e6)
+    print("\n{:34} {:6.2f} MB of memory, {:.2f} MB of text ".format("", *mb), end="")
     report(f"{name}: sutrod", of_daemon, goal_of_daemon_ms)

@@ -27,6 +27,7 @@ from fakemachine import (
     NAME,
     PATH,
     PATIENCE_S,
+    SUTROD,
     UNSET,
     Machine,
     Systemd,
@@ -39,6 +40,9 @@ from sutro import sutroctl as command
 from sutro.errors import UsageError
 
 HERE = Path(__file__).parent
+# The exporter that is installed, and the one that the tests run, which has sanitizers.
+PLAIN_EXPORTER = Path(SUTROD).with_name("sutro-exporter")
+EXPORTER = Path(os.environ.get("SUTRO_EXPORTER", PLAIN_EXPORTER))
 POLICIES = HERE.parent.parent / "policies"
 NOWHERE = {"DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent/bus"}
 CLOCK_RATE = 25

@@ -1,43 +1,43 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The exporter as a service: its socket, formats, log and clients.
+"""The exporter as a service: its socket, formats, log and command line.
 
-test_metrics.py has the values of the metrics.
+test_metrics.py has the values of the metrics, and tests/unit/test-exporter-http.c slow clients.
 """
 
 import contextlib
+import re
+import signal
 import socket
 import subprocess
 import sys
-import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import NOWHERE, POLICIES, environment
-from fakemachine import PATIENCE_S
+from conftest import EXPORTER, NOWHERE, environment
+from fakemachine import PATIENCE_S, paused, wait_until
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from samples import samples, value
-from sutro.exporter import Handler, Server
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+# scrape_timeout= of Prometheus, unless it is set.
+SCRAPE_S = 10.0
 
 AS_SYSTEMD = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def start_exporter(*program, **more):
-    """The program with a socket as systemd hands it over, and its address.
-
-    `program`: words for Python, instead of the name of the program.
-    """
+def start_exporter(root, program=EXPORTER, **more):
+    """The program with a socket as systemd hands it over, and its address."""
     listening = socket.create_server(("127.0.0.1", 0))
     port, fd = listening.getsockname()[1], listening.fileno()
     process = subprocess.Popen(
-        [sys.executable, "-c", AS_SYSTEMD, str(fd), *(program or (POLICIES / "sutro-exporter",))],
+        [sys.executable, "-c", AS_SYSTEMD, str(fd), program, f"--root={root}"],
         env=environment() | more,
         pass_fds=[fd],
         stderr=subprocess.PIPE,
@@ -55,7 +55,7 @@ def stop(process):
 
 @pytest.fixture
 def exporter(promised):
-    process, address = start_exporter()
+    process, address = start_exporter(promised.machine.root)
     yield address
     assert stop(process) == ""
 
@@ -64,6 +64,14 @@ def get(address, accept=""):
     request = urllib.request.Request(address, headers={"Accept": accept})
     with urllib.request.urlopen(request, timeout=PATIENCE_S) as reply:
         return reply.headers["Content-Type"], reply.read().decode()
+
+
+@contextlib.contextmanager
+def get_later(address):
+    """Send a request; a function that returns the text of the answer."""
+    with ThreadPoolExecutor(1) as pool:
+        reply = pool.submit(get, address)
+        yield lambda: reply.result(PATIENCE_S)[1]
 
 
 def test_exporter(exporter):
@@ -81,7 +89,7 @@ def test_exporter(exporter):
 
 def test_exporter_logs_why_sutrod_does_not_answer():
     """Once, not with each scrape."""
-    process, address = start_exporter(**NOWHERE)
+    process, address = start_exporter("", **NOWHERE)
     for _ in range(2):
         assert "sutro_up 0.0" in get(address + "/metrics")[1]
     assert stop(process) == (
@@ -90,65 +98,136 @@ def test_exporter_logs_why_sutrod_does_not_answer():
     )
 
 
-def test_exporter_survives_a_client_that_leaves(exporter):
-    host, port = exporter.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port))) as rude:
-        rude.sendall(b"GET /metrics HTTP/1.1\r\nHos")
-    assert "sutro_up 1.0" in get(exporter + "/metrics")[1]
+def test_exporter_logs_a_daemon_that_hangs(promised):
+    """It is down long before Prometheus gives up, and that it answers again is logged, too."""
+    process, address = start_exporter(promised.machine.root)
+    with promised.lock, paused(promised.process):
+        assert "sutro_up 0.0" in get(address + "/metrics")[1]
+    assert "sutro_up 1.0" in get(address + "/metrics")[1]
+    first, second = stop(process).splitlines()
+    (seconds,) = re.findall(
+        "^sutro-exporter: sutrod did not answer within ([0-9]+) s; see: systemctl status sutrod$",
+        first,
+    )
+    assert int(seconds) <= SCRAPE_S / 2
+    assert second == "sutro-exporter: sutrod answers again"
 
 
-def test_exporter_does_not_wait_for_a_slow_client(monkeypatch):
-    """Its bytes come one by one, each before the timeout of the socket, until others are served."""
-    monkeypatch.setattr(Handler, "timeout", 0.5)
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = threading.Thread(target=Server(listening, None, idle_s=0.5).run)
-    server.start()
-    sending, served = threading.Event(), threading.Event()
-
-    def send():
-        with contextlib.suppress(OSError), socket.create_connection(where) as slow:
-            slow.sendall(b"GET /slow HTTP/1.1\r\nX: ")
-            while not served.wait(0.1):
-                sending.set()
-                slow.sendall(b"x")
-
-    where = listening.getsockname()
-    slow = threading.Thread(target=send)
-    slow.start()
-    assert sending.wait(PATIENCE_S)
-    try:
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            get(f"http://127.0.0.1:{where[1]}/")
-        assert caught.value.code == 404
-    finally:
-        served.set()
-    for thread in (slow, server):
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-    listening.close()
+def test_exporter_logs_a_bus_that_closes_the_connection(tmp_path):
+    """As dbus-daemon does with users that it cannot look up."""
+    with socket.socket(socket.AF_UNIX) as bus:
+        bus.bind(str(tmp_path / "bus"))
+        bus.listen()
+        address = f"unix:path={tmp_path}/bus"
+        process, exporter = start_exporter("", DBUS_SYSTEM_BUS_ADDRESS=address)
+        with get_later(exporter + "/metrics") as reply:
+            bus.accept()[0].close()
+            assert 'sutro_down_info{reason="bus-unavailable"} 1.0' in reply()
+    log = stop(process)
+    assert log.startswith(f"sutro-exporter: the system bus at {address} closed the connection of ")
+    assert log.endswith("dbus-daemon refuses users of DynamicUser=\n")
 
 
-def listen(address: str) -> subprocess.CompletedProcess[str]:
-    """An exporter that ends because it cannot listen."""
+def test_exporter_with_an_address_that_is_none():
+    process, address = start_exporter("", DBUS_SYSTEM_BUS_ADDRESS="nonsense")
+    assert 'sutro_down_info{reason="bus-unavailable"} 1.0' in get(address + "/metrics")[1]
+    log = stop(process)
+    assert log.startswith("sutro-exporter: there is no system bus at nonsense (")
+    assert log.endswith("correct DBUS_SYSTEM_BUS_ADDRESS\n")
+
+
+def test_exporter_ends_with_ctrl_c():
+    process, address = start_exporter("", **NOWHERE)
+    get(address + "/metrics")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+
+
+# The command line.
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """The exporter, which ends by itself."""
     return subprocess.run(
-        [sys.executable, POLICIES / "sutro-exporter", "--listen", address],
-        env=environment(),
+        [EXPORTER, *words],
+        env=environment() | NOWHERE,
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
     )
 
 
-@pytest.mark.parametrize("address", ["nonsense", "127.0.0.1:http", "127.0.0.1:70000", "\u200b:1"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+def test_exporter_listens_without_systemd(host):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host.strip("[]"), 0), family=family) as other:
+        port = other.getsockname()[1]
+    process = subprocess.Popen(
+        [EXPORTER, "--listen", f"{host}:{port}"],
+        env=environment() | NOWHERE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    address = f"http://{host}:{port}/metrics"
+    try:
+        wait_until(lambda: is_there(address))
+        assert "sutro_up 0.0" in get(address)[1]
+    finally:
+        stop(process)
+
+
+def is_there(address):
+    """Does the exporter listen already?"""
+    try:
+        get(address)
+    except urllib.error.URLError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["nonsense", "127.0.0.1:http", "127.0.0.1:70000", "127.0.0.1:-1", "\u200b:1", "[::1]", "a b:1"],
+)
 def test_exporter_with_an_address_that_cannot_be(address):
-    run = listen(address)
-    assert run.returncode == 2 and f"'{address}' is no ADDRESS:PORT" in run.stderr
+    done = run("--listen", address)
+    assert done.returncode == 2 and f"'{address}' is no ADDRESS:PORT" in done.stderr
 
 
 def test_exporter_with_an_address_in_use():
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = "{}:{}".format(*other.getsockname())
-        run = listen(address)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith(f"sutro-exporter: {address}: Address already in use")
-    assert run.stderr.endswith("name another address: --listen 127.0.0.1:PORT\n")
+        done = run("--listen", address)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"sutro-exporter: {address}: Address already in use")
+    assert done.stderr.endswith("name another address: --listen 127.0.0.1:PORT\n")
+
+
+def test_exporter_prints_its_version_and_help():
+    done = run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "sutro-exporter 0.1.0\n", "")
+    for option in ("--help", "-h"):
+        done = run(option)
+        assert (done.returncode, done.stderr) == (0, "") and "--listen ADDRESS:PORT" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["--nonsense"], ["--listen"], ["nonsense"]])
+def test_exporter_with_words_that_cannot_be(words):
+    done = run(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(("sutro-exporter", str(EXPORTER)))
+
+
+def test_exporter_prints_on_a_full_disk():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [EXPORTER, "--once"],
+            env=environment() | NOWHERE,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "sutro-exporter: cannot print: No space left on device\n"

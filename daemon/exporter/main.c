@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * sutro-exporter: serves metrics over HTTP, on a socket of systemd, or prints them once. Without a
+ * scrape for 15 minutes the program ends; the socket starts it again. See sutro-exporter(1).
+ */
+
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <systemd/sd-daemon.h>
+
+#include "exporter/http.h"
+#include "exporter/listen.h"
+#include "exporter/metrics.h"
+
+#define LISTEN "127.0.0.1:9788"
+#define REQUEST_USEC (5 * 1000000ULL)
+#define IDLE_USEC (15 * 60 * 1000000ULL)
+/* Of the command line; 1 for others. */
+#define EXIT_USAGE 2
+/* The text of a scrape, several MB, is freed to the heap, and its pages are those of the next one. */
+#define KEPT_BYTES (16 << 20)
+
+static const char help[] =
+	"sutro-exporter [OPTION...]\n"
+	"\n"
+	"Serves metrics of Sutro to Prometheus.\n"
+	"\n"
+	"  --all                  all cgroups, not 200 at the most\n"
+	"  --listen ADDRESS:PORT  without systemd (" LISTEN ")\n"
+	"  --once                 print the metrics and exit\n"
+	"  --root DIR             of the machine described below DIR (for tests)\n"
+	"  --version              print the version and exit\n"
+	"  -h, --help             print this and exit\n"
+	"\n"
+	"See sutro-exporter(1).\n";
+
+/**
+ * struct exporter - what remains from one scrape to the next
+ * @logged: the last failure that was logged, "": none
+ */
+struct exporter {
+	const char *root;
+	struct ranking ranking;
+	char *logged;
+};
+
+/* Log the reason of "sutro_up 0" once, and its end. */
+static void log_failure(struct exporter *e, const struct failure *f)
+{
+	_cleanup_free_ char *text = NULL;
+
+	text = !f->reason ? strdup("")
+			  : asprintf_or_null("%s%s%s", f->message,
+					     *f->hint ? "; " : "", f->hint);
+	if (!text || streq(text, e->logged ?: ""))
+		return;
+	log_warning("sutro-exporter: %s",
+		    *text ? text : "sutrod answers again");
+	free(e->logged);
+	e->logged = TAKE_PTR(text);
+}
+
+static int on_scrape(const char *accept, struct writer *w,
+		     const char **ret_type, void *userdata)
+{
+	enum format format = format_accepted(accept);
+	struct exporter *e = userdata;
+	struct scrape s;
+	int err = scrape_take(e->root, &e->ranking, &s);
+
+	if (err)
+		return err;
+	log_failure(e, &s.state.failure);
+	metrics_write(&s, format, w);
+	*ret_type = format_type(format);
+	scrape_done(&s);
+	return 0;
+}
+
+static int print_once(struct exporter *e)
+{
+	_cleanup_(writer_done) struct writer w = {};
+	struct scrape s;
+	int err = scrape_take(e->root, &e->ranking, &s);
+
+	if (!err) {
+		metrics_write(&s, FORMAT_TEXT, &w);
+		scrape_done(&s);
+		err = w.error ?: write_all(STDOUT_FILENO, w.p, w.length);
+	}
+	if (err)
+		log_error_errno(err, "sutro-exporter: cannot print: %m");
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* Ctrl-C. */
+static void on_signal(int number)
+{
+	_exit(EXIT_SUCCESS);
+}
+
+static int serve(struct exporter *e, const char *address)
+{
+	const char *error;
+	int err, fd;
+
+	if (sd_listen_fds(0) == 1)
+		fd = SD_LISTEN_FDS_START;
+	else
+		fd = listen_on(address, &error);
+	if (fd == -EINVAL) {
+		log_error("sutro-exporter: --listen: '%s' is no ADDRESS:PORT",
+			  address);
+		return EXIT_USAGE;
+	}
+	if (fd < 0) {
+		log_error("sutro-exporter: %s: %s", address, error);
+		log_error("                name another address: "
+			  "--listen 127.0.0.1:PORT");
+		return EXIT_FAILURE;
+	}
+	signal(SIGINT, on_signal);
+	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+	err = http_serve(fd, REQUEST_USEC, IDLE_USEC, on_scrape, e);
+	if (err)
+		log_error_errno(err, "sutro-exporter: cannot serve: %m");
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char *argv[])
+{
+	enum { ALL = 256, LISTEN_ON, ONCE, ROOT, VERSION, HELP = 'h' };
+	static const struct option options[] = {
+		{ "all", no_argument, NULL, ALL },
+		{ "listen", required_argument, NULL, LISTEN_ON },
+		{ "once", no_argument, NULL, ONCE },
+		{ "root", required_argument, NULL, ROOT },
+		{ "version", no_argument, NULL, VERSION },
+		{ "help", no_argument, NULL, HELP },
+		{},
+	};
+	struct exporter e = { .root = "", .ranking.most = RANKING_MOST };
+	const char *address = LISTEN;
+	bool once = false;
+	int c, status;
+
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0) {
+		switch (c) {
+		case ALL:
+			e.ranking.most = SIZE_MAX;
+			break;
+		case LISTEN_ON:
+			address = optarg;
+			break;
+		case ONCE:
+			once = true;
+			break;
+		case ROOT:
+			e.root = optarg;
+			break;
+		case VERSION:
+			puts("sutro-exporter " SUTRO_VERSION);
+			return EXIT_SUCCESS;
+		case HELP:
+			fputs(help, stdout);
+			return EXIT_SUCCESS;
+		default:
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		log_error("sutro-exporter takes no argument \"%s\"; see "
+			  "--help.",
+			  argv[optind]);
+		return EXIT_USAGE;
+	}
+	status = once ? print_once(&e) : serve(&e, address);
+	ranking_done(&e.ranking);
+	free(e.logged);
+	return status;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * One reading of the machine: the state of sutrod, and then, whether it answers or not, the counters.
+ */
+
+#include <fcntl.h>
+
+#include "exporter/scrape.h"
+
+/* -1: there is none, as for cgroups in some containers; -ENOMEM. */
+static int open_directory(const char *root, const char *path)
+{
+	_cleanup_free_ char *full = asprintf_or_null("%s%s", root, path);
+
+	if (!full)
+		return -ENOMEM;
+	return open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Lines such as "8:16 enable=1 ctrl=user model=linear ...". */
+static int read_iocost(int hierarchy, struct leaves *leaves, char ***ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char *rest, *line;
+	int err = 0;
+
+	if (read_file_at(hierarchy, "io.cost.qos", &text) < 0)
+		return 0;
+	rest = text;
+	while (!err && (line = strsep(&rest, "\n"))) {
+		const char *word = line;
+		const struct leaf *leaf;
+		dev_t devno;
+
+		if (!skip_devno(&word, &devno) || !strstr(word, " enable=1"))
+			continue;
+		leaf = leaves_get(leaves, devno);
+		err = leaf ? strv_add(ret, leaf->node) : -ENOMEM;
+	}
+	return err;
+}
+
+int scrape_take(const char *root, struct ranking *ranking, struct scrape *ret)
+{
+	_cleanup_close_ int sysfs = open_directory(root, "/sys");
+	_cleanup_close_ int hierarchy = open_directory(root, "/sys/fs/cgroup");
+	struct scrape s = { .leaves.sysfs = sysfs };
+	int err = sysfs == -ENOMEM || hierarchy == -ENOMEM ? -ENOMEM : 0;
+
+	err = err ?: state_read(STATE_TIMEOUT_USEC, &s.state);
+	err = err
+		      ?: ranking_read(ranking, hierarchy, &s.leaves,
+				      s.state.promises, s.state.n_promises,
+				      monotonic_usec(), &s.uses);
+	err = err ?: read_iocost(hierarchy, &s.leaves, &s.iocost);
+	s.n_omitted = ranking->n_omitted;
+	if (err)
+		scrape_done(&s);
+	else
+		*ret = s;
+	return err;
+}
+
+void scrape_done(struct scrape *s)
+{
+	state_done(&s->state);
+	uses_done(&s->uses);
+	leaves_done(&s->leaves);
+	strv_free(s->iocost);
+	*s = (struct scrape){};
+}
