@@ -37,7 +37,6 @@ stdenv.mkDerivation {
   ];
   pythonPath = [
     python3.pkgs.dbus-next
-    python3.pkgs.prometheus-client
     python3.pkgs.rich
   ];
 

@@ -120,18 +120,20 @@ class Bus(PrivateBus):
         self.polkit.obj.AllowUnknown(yes, dbus_interface=dbusmock.MOCK_IFACE)
 
     @contextmanager
-    def monitored(self, member: str) -> Iterator[list[dbus.lowlevel.Message]]:
-        """Calls of a method by any program; see arrive()."""
+    def monitored(self, member: str = "") -> Iterator[list[dbus.lowlevel.Message]]:
+        """Calls of a method by any program, or all calls of sutrod; see arrive()."""
         calls: list[dbus.lowlevel.Message] = []
 
         def on_message(_connection: dbus.bus.BusConnection, message: dbus.lowlevel.Message) -> None:
-            if message.get_member() == member:
+            found = message.get_member() if member else message.get_destination()
+            if found == (member or NAME):
                 calls.append(message)
 
         connection = dbus.bus.BusConnection(self.address, mainloop=DBusGMainLoop())
         connection.set_exit_on_disconnect(False)
         connection.add_message_filter(on_message)
-        rule = dbus.Array([f"type='method_call',member='{member}'"], "s")
+        which = f"member='{member}'" if member else f"destination='{NAME}'"
+        rule = dbus.Array([f"type='method_call',{which}"], "s")
         proxy = connection.get_object(DBUS, "/org/freedesktop/DBus", introspect=False)
         proxy.BecomeMonitor(rule, dbus.UInt32(0), dbus_interface=DBUS + ".Monitoring")
         yield calls

@@ -25,9 +25,7 @@ view           the view of top, and the keys that change it
 keys           keys and clicks from the bytes of a terminal
 recording      recordings of top
 
-counters       the counters of the elevator, from cgroup files
-metrics        metrics for Prometheus
-exposition     the text of metrics
+counters       reads by latency, from files of cgroups
 textfile       the verb metrics
 
 answer         the result of a verb

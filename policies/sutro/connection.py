@@ -15,14 +15,11 @@ import os
 import re
 import shlex
 import socket
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, Self
 
 from dbus_next import BusType, Message, MessageFlag, MessageType, Variant
-from dbus_next._private.constants import LITTLE_ENDIAN
 from dbus_next.aio import MessageBus
 from dbus_next.errors import AuthError
 
@@ -160,53 +157,8 @@ def _no_bus(address: str | None, error: Exception) -> errors.BusUnavailable:
     )
 
 
-def _structs(reader: Any, array: Any) -> list[Any]:
-    """Read an array for the library's unmarshaller, which calls five functions for each string.
-
-    Structures of strings and of numbers of 64 bits, as in ListPromiseStates, are read here; the
-    message is in the buffer as a whole by then.
-    """
-    tokens = "".join(child.token for child in array.children[0].children)
-    order = "<" if reader.endian == LITTLE_ENDIAN else ">"
-    if array.children[0].token != "(" or not set(tokens) <= set("std"):
-        return reader.read_array(array)
-    length = reader.read_uint32()
-    reader.align(8)
-    buffer, at = bytes(reader.buf), reader.offset
-    end = at + length
-    read_length = struct.Struct(order + "I").unpack_from
-    # Strings one by one, and all numbers up to the next string at once.
-    parts = [
-        None if part == "s" else struct.Struct(order + part.replace("t", "Q"))
-        for part in re.findall("s|[td]+", tokens)
-    ]
-    found = []
-    while at < end:
-        row: list[Any] = []
-        at = (at + 7) & ~7
-        for numbers in parts:
-            if numbers is None:
-                begin = ((at + 3) & ~3) + 4
-                at = begin + read_length(buffer, begin - 4)[0]
-                row.append(buffer[begin:at].decode())
-                at += 1  # the 0 byte
-            else:
-                at = (at + 7) & ~7
-                row += numbers.unpack_from(buffer, at)
-                at += numbers.size
-        found.append(row)
-    reader.offset = at
-    return found
-
-
 class _Bus(MessageBus):
     """A connection to a bus, which ends when the bus closes it."""
-
-    def _create_unmarshaller(self) -> Any:
-        """That of the library, with another reader of arrays."""
-        reader = super()._create_unmarshaller()
-        reader.readers["a"] = partial(_structs, reader)
-        return reader
 
     async def _auth_readline(self) -> str:
         """As in the library, which waits forever when the bus closes the connection here."""

@@ -35,7 +35,7 @@ from fakemachine import (
 from hypothesis import HealthCheck, settings
 from livedaemon import LiveDaemon
 from privatebus import PrivateBus
-from sutro import client, connection, counters, reach
+from sutro import client, connection, counters, reach, textfile
 from sutro import sutroctl as command
 from sutro.errors import UsageError
 
@@ -77,6 +77,8 @@ class Run:
 def environment():
     """A small environment that is enough for a program."""
     keep = {key: os.environ.get(key, "") for key in ("PATH", "DBUS_SYSTEM_BUS_ADDRESS")}
+    # sutroctl runs the exporter.
+    keep["PATH"] = f"{EXPORTER.parent}:{keep['PATH']}"
     return keep | {"PYTHONPATH": str(POLICIES), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
 
 
@@ -333,6 +335,7 @@ def called(monkeypatch, tmp_path):
     monkeypatch.setattr(client.Client, "call", recorded)
     monkeypatch.setattr(reach, "ROOT", root)
     monkeypatch.setattr(counters, "ROOT", Path(root))
+    monkeypatch.setattr(textfile, "EXPORTER", (*textfile.EXPORTER, f"--root={root}"))
     return lambda member: [body for name, body in calls if name == member]
 
 

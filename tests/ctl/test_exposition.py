@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from samples import samples
-from sutro import promises, values
+from sutro import promises, textfile, values
 from test_exporter import OPENMETRICS, get, start_exporter, stop
 
 COUNT = st.integers(0, 2**64 - 1)
@@ -386,6 +386,10 @@ def test_promises_have_what_went_in(machine, mock):
             assert scraped(address) == wanted
             text = printed(machine.root)
             assert samples(text) == wanted
+            assert wanted == {
+                (one["name"], frozenset(one["labels"].items())): one["value"]
+                for one in textfile.samples(text)
+            }
 
         check()
 

@@ -1,47 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Metrics: the verb against the real sutrod, and properties of the text.
+"""Metrics: the real sutro-exporter, by the verb, against the real sutrod.
 
-test_exporter.py has the service, test_metric_names.py the rules and the dashboard.
+test_exporter.py has the service, test_exposition.py the text for any names and numbers, and
+test_metric_names.py the rules and the dashboard.
 """
 
-import errno
-import io
 import os
-import shutil
 import stat
-import sys
-import time
-from functools import partial
+import subprocess
 
 import pytest
-from conftest import CONF, IO_STAT, NOWHERE, POLICIES, process, sutroctl
-from dbus_next import Message
-from dbus_next._private.unmarshaller import Unmarshaller
-from fakemachine import STEP_S, paused
-from hypothesis import given
-from hypothesis import strategies as st
-from prometheus_client import generate_latest
-from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
-from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from prometheus_client.parser import text_string_to_metric_families as parse_text
-from samples import metrics, samples, value
-from sutro import connection, counters
-from sutro.counters import Use, unit_of
-from sutro.exposition import Text
-from sutro.metrics import (
-    ANSWERS_S,
-    CGROUPS_MOST,
-    COUNTERS,
-    RANKED_S,
-    Ranking,
-    Scrape,
-    State,
-    chosen,
-)
-
-# scrape_timeout= of Prometheus, unless it is set.
-SCRAPE_S = 10.0
-
+from conftest import CONF, IO_STAT, NOWHERE, PLAIN_EXPORTER, environment, sutroctl
+from fakemachine import PATIENCE_S, STEP_S, arrive, paused
+from samples import CGROUPS_MOST, metrics, samples, value
+from sutro import textfile
 
 # Against the daemon.
 
@@ -138,16 +110,18 @@ def test_counters_are_monotonic(promised):
     assert len(grew) > 20
 
 
-def test_a_scrape_changes_nothing(promised, called):
+def test_a_scrape_changes_nothing(promised, bus):
     """No call that starts sampling or writes, and no write of the daemon."""
     with promised.lock:
         promised.settle()
         before = promised.machine.writes()
-        metrics()
-        promised.settle()
+        with bus.monitored() as calls:
+            metrics()
+            arrive(calls, 4)
+            promised.settle()
         assert promised.machine.writes() == before
-    assert called("ListPromiseStates") and called("GetAll") and called("ListDevices")
-    assert not (called("ListUsage") or called("Explain") or called("SetPolicy"))
+    members = {str(call.get_member()) for call in calls} - {"Ping"}
+    assert members == {"GetAll", "ListCapacities", "ListDevices", "ListPromiseStates"}
 
 
 def test_without_a_daemon(machine, bus):
@@ -164,8 +138,7 @@ def test_without_a_daemon(machine, bus):
 
 
 def test_a_daemon_that_hangs(promised):
-    """It is down before Prometheus gives up, and the counters go on."""
-    assert ANSWERS_S <= SCRAPE_S / 2
+    """It is down, and the counters go on; test_exporter.py has the time."""
     with promised.lock, paused(promised.process):
         values = metrics()
     assert value(values, "sutro_up") == 0
@@ -205,35 +178,57 @@ def test_bytes_of_a_delegated_subtree(without_module):
     assert value(metrics(), "sutro_cgroup_read_bytes_total", **app) == 8
 
 
-@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENODEV])
-def test_disk_that_vanishes_during_a_scrape(without_module, monkeypatch, number):
+def called(machine, log, fault="0", *args):
+    """The exporter by itself, of which a system call fails (faults.c); "0": none.
+
+    Return the program at its end, and its calls: (name, target).
+    """
+    log.write_text("")
+    more = {"LD_PRELOAD": os.environ["SUTRO_KERNELFILES"], "SUTRO_FAULTS": f"{fault} {log}"}
+    run = subprocess.run(
+        [PLAIN_EXPORTER, "--once", f"--root={machine.root}", *args],
+        env=environment() | NOWHERE | more,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    return run, [tuple(line.split(" ", 2)[1:]) for line in log.read_text().splitlines()]
+
+
+def test_disk_that_vanishes_during_a_scrape(without_module, tmp_path):
     """Its folder goes between two calls; its last line is still there, and so are all others."""
-    listed, gone = os.listdir, "/259:0/slaves"
-    without_module.at(f"/sys/dev/block{gone}").mkdir()
+    without_module.at("/sys/dev/block/259:0/slaves").mkdir()
+    run, calls = called(without_module, tmp_path / "calls")
+    names = ("openat", "getdents64", "readlinkat")
+    about = [number for number, (name, target) in enumerate(calls, 1) if "259:0" in target]
+    assert len(about) >= 3 and {calls[number - 1][0] for number in about} <= set(names)
+    for number in about:
+        run, _ = called(without_module, tmp_path / "calls", str(number))
+        assert (run.returncode, run.stderr) == (0, "")
+        found = [
+            dict(has) for name, has in samples(run.stdout) if name == "sutro_cgroup_reads_total"
+        ]
+        assert [one["unit"] for one in found] == ["db.service"]
+        assert found[0]["leaf"] in ("/dev/hda", "/dev/259:0")
 
-    def vanishing(path):
-        if str(path).endswith(gone):
-            raise OSError(number, os.strerror(number), str(path))
-        return listed(path)
 
-    monkeypatch.setattr(os, "listdir", vanishing)
-    name, unit = "sutro_cgroup_read_bytes_total", "db.service"
-    assert value(metrics(), name, unit=unit, leaf="/dev/hda") == 10
-
-
-def test_cgroups_with_most_bytes_come_first(without_module):
-    without_module.write("/sys/fs/cgroup/user.slice/io.stat", f"259:0 {IO_STAT}\n".format(11))
-    kept, omitted = chosen(counters.files(), [], 1)
-    assert ([file.cgroup for file in kept], omitted) == (["/user.slice"], 1)
-    kept, omitted = chosen(list(counters.read()), [], 1)
-    assert ([use.cgroup for use in kept], omitted) == (["/user.slice"], 1)
+def test_any_call_fails(without_module, tmp_path):
+    """The text is whole, or there is none, and a message."""
+    _, calls = called(without_module, tmp_path / "calls")
+    assert len(calls) > 20
+    for number in range(1, len(calls) + 1):
+        run, _ = called(without_module, tmp_path / "calls", str(number))
+        if run.returncode:
+            assert run.stderr.startswith("sutro-exporter: ") and run.stderr.count("\n") == 1
+        else:
+            assert run.stderr == "" and value(samples(run.stdout), "sutro_up") == 0
 
 
 def test_module_that_counted_nothing_yet(machine, bus):
     """On leaves with the scheduler sutro, bytes of the kernel do not take the place of its own."""
     machine.cgroup("/a.service")
     machine.write("/sys/fs/cgroup/a.service/io.stat", f"259:0 {IO_STAT}\n".format(1))
-    assert counters.files() == []
+    assert not [name for name, _ in metrics() if name.startswith("sutro_cgroup_")]
 
 
 def test_leaf_with_another_scheduler(machine, bus):
@@ -250,13 +245,24 @@ def test_leaf_with_another_scheduler(machine, bus):
     assert weighted == ["/dev/hda"]
     # The root cgroup counts all devices: no other file is read if all of them have the elevator.
     machine.write("/sys/fs/cgroup/io.stat", f"259:0 {IO_STAT}\n".format(9))
-    assert [file.by_elevator for file in counters.files()] == [True]
+    leaves = {dict(has)["leaf"] for found, has in metrics() if found == name}
+    assert leaves == {"/dev/hda"}
     machine.write("/sys/fs/cgroup/io.stat", f"8:0 {IO_STAT}\n".format(9))
-    assert [file.by_elevator for file in counters.files()] == [True, False]
+    leaves = {dict(has)["leaf"] for found, has in metrics() if found == name}
+    assert leaves == {"/dev/hda", "/dev/sda"}
     # The elevator still has a line of a leaf that was switched a moment ago.
     machine.set_scheduler("hda", "bfq")
-    assert value(metrics(), name, unit="a.service", leaf="/dev/hda") == 3
-    assert chosen(counters.files(), [], 1)[1] == 0
+    values = metrics()
+    assert value(values, name, unit="a.service", leaf="/dev/hda") == 3
+    assert value(values, "sutro_cgroups_omitted") == 0
+
+
+def test_io_cost(sutrod):
+    """A leaf has weights by io.cost, too, whatever its scheduler."""
+    assert value(metrics(), "sutro_leaf_weighted", leaf="/dev/sdb") == 0
+    text = "8:0 enable=0 ctrl=auto\n8:16 enable=1 ctrl=user rpct=0.00\n"
+    sutrod.machine.write("/sys/fs/cgroup/io.cost.qos", text)
+    assert value(metrics(), "sutro_leaf_weighted", leaf="/dev/sdb") == 1
 
 
 def test_json_has_the_same(promised):
@@ -284,243 +290,101 @@ def test_output_file(promised, tmp_path):
     assert run.status == 1 and "gone/sutro.prom: No such file or directory" in run.err
 
 
-def test_without_the_library(tmp_path):
-    (tmp_path / "prometheus_client.py").write_text("raise ModuleNotFoundError('not here')\n")
-    run = process("sutroctl", "metrics", PYTHONPATH=f"{tmp_path}:{POLICIES}")
+def test_without_the_program(monkeypatch):
+    monkeypatch.setattr(textfile, "EXPORTER", ("sutro-exporter-of-no-package",))
+    run = sutroctl("metrics")
     assert (run.status, run.out) == (1, "")
-    assert "install it: apt install python3-prometheus-client" in run.err
-
-
-# Cost.
-
-LEAVES = ("259:0", "259:1", "8:0", "8:16")
-BUSY = " ".join(f"{key}=12345" for key in (*COUNTERS, "idle_ns", "queued", "dequeue", "pending_ns"))
-BUSY += f" lag_ns=-8 rlat={','.join(map(str, range(40)))}"
-
-
-def calls(function) -> int:
-    """The calls of functions, of Python and of C, until a function returns."""
-    events = {"call": 0, "c_call": 0}
-
-    def count(_frame, event, _argument):
-        if event in events:
-            events[event] += 1
-
-    sys.setprofile(count)
-    try:
-        function()
-    finally:
-        sys.setprofile(None)
-    return sum(events.values())
-
-
-def test_cost_of_a_scrape(machine):
-    """In calls of functions, which no load of the host changes; a scrape before had the labels.
-
-    Of a unit with 28 series on each of four leaves, a floor, and a unit that is not exported.
-    """
-    machine.write("/sys/fs/cgroup/io.stat", "")
-    text = Text(generate_latest)
-
-    def scrape(floors: int) -> None:
-        states = [promise(f"/a{n}.service", f"a{n}.service", "/srv") for n in range(floors)]
-        kept, omitted = chosen(counters.files(), states, CGROUPS_MOST)
-        properties = {"Version": "1", "DryRun": False, "ManagedLeaves": []}
-        text.of(Scrape(State(list(counters.uses(kept)), omitted, properties, promises=states)))
-
-    def cost(units: int, floors: int = 0) -> int:
-        for number in range(units - 100, units):
-            folder = f"/a{number}.service"
-            if not machine.at(f"/sys/fs/cgroup{folder}").exists():
-                machine.cgroup(folder)
-                lines = "".join(f"{leaf} {BUSY}\n" for leaf in LEAVES)
-                machine.write(f"/sys/fs/cgroup{folder}/io.sutro.stat", lines)
-        scrape(floors)
-        return calls(lambda: scrape(floors))
-
-    few, most = cost(100), cost(CGROUPS_MOST)
-    many = cost(CGROUPS_MOST + 100)
-    costs = ((most - few) / 100 / len(LEAVES), (cost(300, 100) - many) / 100, (many - most) / 100)
-    assert costs[0] <= 28
-    assert costs[1] <= 8
-    assert costs[2] <= 32
-
-
-# Properties.
-
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-COUNT = st.integers(0, 2**64 - 1)
-USES = st.builds(
-    Use,
-    cgroup=NAMES.map("/".__add__),
-    leaf=NAMES.map("/dev/".__add__),
-    counts=st.tuples(*[COUNT | st.none()] * len(COUNTERS)),
-    reads=st.lists(st.integers(0, 2**32), min_size=20, max_size=20).map(sorted) | st.none(),
-    weight=st.integers(1, 10000) | st.none(),
-)
-
-
-ROWS = st.lists(
-    st.tuples(
-        *[st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))] * 6,
-        *[COUNT] * 2,
-        st.floats(allow_nan=False),
-    ).map(list)
-)
-
-
-@given(rows=ROWS, after=st.text("ab"))
-def test_states_are_read_as_they_were_sent(rows, after):
-    """The reader of sutro.connection, for messages of the type of ListPromiseStates."""
-    signature, body = "a(ssssssttd)s", [rows, after]
-    message = Message(path="/", interface="a.b", member="C", signature=signature, body=body)
-    message.serial = 1
-    reader = Unmarshaller(io.BytesIO(message._marshall()))
-    reader.readers["a"] = partial(connection._structs, reader)
-    assert reader.unmarshall().body == body
-
-
-def promise(cgroup, unit, path):
-    usual = {"key": "ReadBandwidthMin", "device": "", "value": 5, "got": 4, "granted": 0.5}
-    return usual | {"cgroup": cgroup, "unit": unit, "path": path, "state": "limited"}
-
-
-def many(strategy, key):
-    return st.lists(strategy, max_size=5, unique_by=key)
-
-
-@given(
-    uses=many(USES, lambda use: (use.cgroup, use.leaf)),
-    promises=many(st.builds(promise, NAMES, NAMES, NAMES), lambda p: (p["cgroup"], p["path"])),
-    most=st.integers(0, 5),
-)
-def test_the_text_has_what_went_in(uses, promises, most):
-    """Any name comes back from both formats, with a bound on the number of series."""
-    properties = {"Version": 'a"\\\n', "DryRun": False, "ManagedLeaves": []}
-    kept, omitted = chosen(uses, promises, most)
-    scrape = Scrape(State(kept, omitted, properties, promises=promises))
-    values = samples(generate_latest(scrape).decode())
-    assert values == samples(generate_openmetrics(scrape).decode(), parse_openmetrics)
-    # Another reading before, with labels that are kept or are not.
-    for encode, parse in ((generate_latest, parse_text), (generate_openmetrics, parse_openmetrics)):
-        text = Text(encode)
-        text.of(Scrape(State(uses[1:])))
-        # The library writes the double next to a count.
-        found = samples(text.of(scrape).decode(), parse)
-        assert {key: float(number) for key, number in found.items()} == values
-    paths = {dict(has)["path"] for name, has in values if name == "sutro_promise_broken"}
-    assert paths == {one["path"] for one in promises}
-    shown = {dict(has)["cgroup"] for name, has in values if name.startswith("sutro_cgroup_")}
-    assert shown <= {use.cgroup for use in uses} and len(shown) == min(
-        most, len({use.cgroup for use in uses})
+    assert run.err == (
+        "sutroctl: metrics need the program sutro-exporter, which is not installed\n"
+        "          install it: apt install sutro-exporter\n"
     )
-    assert value(values, "sutro_cgroups_omitted") == len({u.cgroup for u in uses}) - len(shown)
-    assert len(values) <= len(uses) * (len(COUNTERS) + 21) + 7 * len(promises) + 6
+
+
+def test_program_that_fails(monkeypatch):
+    """Its own message is above that of sutroctl."""
+    monkeypatch.setattr(textfile, "EXPORTER", ("false",))
+    run = sutroctl("metrics")
+    assert (run.status, run.out) == (1, "") and "sutro-exporter failed: " in run.err
+    assert run.err.endswith("run it by itself: sutro-exporter --once\n")
+
+
+# Cgroups.
+
+
+def cgroup(machine, path, text, file="io.sutro.stat"):
+    """A cgroup with a file."""
+    machine.write(f"/sys/fs/cgroup{path}/{file}", text)
 
 
 def test_cgroups_beyond_the_bound(machine, bus):
-    """Those with a promise stay, then those that used the most; --all has all of them."""
+    """Those that used the most stay; --all has all of them. tests/unit has the order."""
     for number in range(CGROUPS_MOST + 50):
-        machine.cgroup(f"/a{number}.service")
-        line = f"259:0 time_ns={number}000 rlat=\n"
-        machine.write(f"/sys/fs/cgroup/a{number}.service/io.sutro.stat", line)
+        cgroup(machine, f"/a{number}.service", f"259:0 time_ns={number}000 rlat=\n")
     values = metrics()
     time_ = "sutro_cgroup_device_time_seconds_total"
     units = [dict(has)["unit"] for name, has in values if name == time_]
     assert len(units) == CGROUPS_MOST and "a50.service" in units and "a49.service" not in units
     assert value(values, "sutro_cgroups_omitted") == 50
-    assert sum(name == time_ for name, _ in metrics("--all")) == CGROUPS_MOST + 50
-    kept, omitted = chosen(counters.files(), [promise("/a0.service", "a0.service", "/srv")], 10)
-    assert "/a0.service" in {file.cgroup for file in kept}
-    assert (len(kept), omitted) == (10, CGROUPS_MOST + 40)
+    values = metrics("--all")
+    assert sum(name == time_ for name, _ in values) == CGROUPS_MOST + 50
+    assert value(values, "sutro_cgroups_omitted") == 0
 
 
-def test_ranking_is_kept_for_a_minute(machine, monkeypatch):
-    """Other cgroups are chosen after that time, or at once when another one has a promise."""
-
-    def use(number, time_ns):
-        line = f"259:0 time_ns={time_ns} rlat=\n"
-        machine.write(f"/sys/fs/cgroup/a{number}.service/io.sutro.stat", line)
-
-    def read(*promised):
-        promises = [promise(f"/a{number}.service", "", "/srv") for number in promised]
-        files, omitted = ranking.files(promises)
-        assert omitted == 2
-        return sorted(file.cgroup for file in files)
-
-    for number in range(5):
-        machine.cgroup(f"/a{number}.service")
-        use(number, number + 1)
-    ranking, now_s = Ranking(3), time.monotonic()
-    assert read() == ["/a2.service", "/a3.service", "/a4.service"]
-    use(0, 99)
-    use(4, 100)
-    assert read() == ["/a2.service", "/a3.service", "/a4.service"]
-    assert "time_ns=100 " in "".join(file.text for file in ranking.files([])[0])
-    assert read(1) == ["/a0.service", "/a1.service", "/a4.service"]
-    use(2, 1000)
-    assert read(1) == ["/a0.service", "/a1.service", "/a4.service"]
-    monkeypatch.setattr(time, "monotonic", lambda: now_s + 2 * RANKED_S)
-    assert read(1) == ["/a1.service", "/a2.service", "/a4.service"]
-    shutil.rmtree(machine.at("/sys/fs/cgroup/a4.service"))
-    assert read(1) == ["/a1.service", "/a2.service"]
-
-
-@pytest.mark.parametrize(
-    ("cgroup", "unit"),
-    [
-        ("/", "-.slice"),
-        ("/system.slice/db.service", "db.service"),
-        ("/system.slice/docker-1.scope/init", "docker-1.scope"),
-        ("/system.slice/_cpu.service", "cpu.service"),
-        ("/payload", ""),
-        ("/system.slice/a.timer", "system.slice"),
-    ],
-)
-def test_unit_of_a_cgroup(cgroup, unit):
-    assert unit_of(cgroup) == unit
-
-
-def test_nested_cgroups_are_found(machine):
-    """In a unit with a delegated subtree, the cgroups below are counted for themselves."""
-    for path in ("/system.slice/x.service/a/b", "/system.slice/x.service/c"):
-        machine.cgroup(path)
-        machine.write(f"/sys/fs/cgroup{path}/io.sutro.stat", "259:1 time_ns=1 rios=0\n")
-    found = {use.cgroup: unit_of(use.cgroup) for use in counters.read()}
-    below = {"/system.slice/x.service/a/b", "/system.slice/x.service/c"}
-    assert {name: found[name] for name in below} == dict.fromkeys(below, "x.service")
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (b"/system.slice/db.service", "/system.slice/db.service"),
-        ("/ä\U0001f4bd".encode(), "/ä\U0001f4bd"),
-        (b"/\xff\x1b[2J", "/??[2J"),
-        (b"/a\nb\x7f", "/a?b?"),
-        # A byte each: a control character of two, characters that D-Bus does not transport.
-        ("/\x85\ufffe\ufdd0\U0010ffff".encode(), "/" + "?" * 12),
-        (b"/\xe2\x28\xa1\xf0\x9f\x92", "/?(????"),
-    ],
-)
-def test_shown_name_of_a_cgroup(name, expected):
-    """As the daemon makes it, byte for byte."""
-    assert counters.shown(os.fsdecode(name)) == expected
+def test_unit_of_a_cgroup(machine, bus):
+    units = {
+        "/": "-.slice",
+        "/system.slice/db.service": "db.service",
+        "/system.slice/docker-1.scope/init": "docker-1.scope",
+        "/system.slice/_cpu.service": "cpu.service",
+        "/payload": "",
+        "/system.slice/a.timer": "system.slice",
+        # In a unit with a delegated subtree, the cgroups below are counted for themselves.
+        "/system.slice/x.service/a/b": "x.service",
+        "/system.slice/x.service/c": "x.service",
+    }
+    for path in units:
+        cgroup(machine, path, "259:1 time_ns=1 rios=0\n")
+    found = [dict(has) for name, has in metrics() if name == "sutro_cgroup_reads_total"]
+    assert {one["cgroup"]: one["unit"] for one in found} == units
 
 
 @pytest.mark.parametrize("file", ["io.sutro.stat", "io.stat"])
 def test_name_that_is_not_utf8(machine, bus, file):
     """It does not end the scrape; cgroups of equal shown names are added up."""
     devno = {"io.sutro.stat": "259:0", "io.stat": "8:0"}[file]
+    # Another one is between them in the order of the bytes.
+    cgroup(machine, "/a0.service", f"{devno} rbytes=7\n", file)
     for number, name in enumerate(("/a\udcff.service", "/a\n.service"), start=1):
-        machine.cgroup(name)
         line = f"{devno} rbytes={number} rios={number * 10} rlat={3 * '0,'}{number}\n"
-        machine.write(f"/sys/fs/cgroup{name}/{file}", line)
+        cgroup(machine, name, line, file)
         machine.write(f"/sys/fs/cgroup{name}/io.sutro.weight", f"default {number}00\n")
     values = metrics()
     where = {"cgroup": "/a?.service", "unit": "a?.service"}
+    assert value(values, "sutro_cgroup_read_bytes_total", cgroup="/a0.service") == 7
     assert value(values, "sutro_cgroup_read_bytes_total", **where) == 3
     assert value(values, "sutro_cgroup_reads_total", **where) == 30
     if file == "io.sutro.stat":
         assert value(values, "sutro_cgroup_read_latency_seconds_bucket", le="+Inf", **where) == 3
         assert value(values, "sutro_cgroup_weight", **where) in (100, 200)
+
+
+# Cost.
+
+
+def test_cost_of_a_scrape(machine, tmp_path):
+    """In system calls, which no load of the host changes; to close a file is not counted.
+
+    Of a unit: a look at its directory, and two files, each opened and read. Of a unit that is not
+    exported: one file.
+    """
+    machine.write("/sys/fs/cgroup/io.stat", "")
+
+    def cost(units):
+        for number in range(units - 100, units):
+            cgroup(machine, f"/a{number}.service", "259:0 time_ns=1 rlat=1\n8:0 time_ns=2 rlat=1\n")
+        return len(called(machine, tmp_path / "calls")[1])
+
+    few, most, many = cost(100), cost(CGROUPS_MOST), cost(CGROUPS_MOST + 100)
+    assert few <= 600
+    assert (most - few) / 100 <= 5
+    assert (many - most) / 100 <= 3

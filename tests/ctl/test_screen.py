@@ -3,6 +3,7 @@
 
 import io
 import re
+import sys
 
 import pytest
 from rich.segment import Segment
@@ -11,7 +12,6 @@ from sutro.recording import Record
 from sutro.show_top import NEAR_ROWS, Screen
 from sutro.text import Output
 from sutro.view import UNIT, View
-from test_metrics import calls
 from test_view import row
 
 
@@ -97,6 +97,22 @@ def test_details_of_a_row_far_below():
     assert "u00999.service" in "".join(part.text for part in window.lines[0])
     window.view.press("escape")
     assert window.names() == names
+
+
+def calls(function) -> int:
+    """The calls of functions, of Python and of C, until a function returns."""
+    events = {"call": 0, "c_call": 0}
+
+    def count(_frame, event, _argument):
+        if event in events:
+            events[event] += 1
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return sum(events.values())
 
 
 def test_cost_of_a_frame():
