@@ -323,6 +323,7 @@ void sutro_core_complete(struct sutro_core *core, struct sutro_group *group,
 	core->in_flight -= nr;
 	sutro_protect_completed(core, group, nr, cost_ns, now_ns);
 	core->in_flight_ns -= estimate_ns;
+	sutro_alone_completed(core, estimate_ns, now_ns);
 	group->stat.time_ns += cost_ns;
 	if (!group->queued && !group->in_flight)
 		group->stat.busy_ns +=
@@ -422,6 +423,7 @@ bool sutro_core_may_pass(const struct sutro_core *core,
 	       !sutro_protects(&core->protect) &&
 	       !sutro_leaves_room(core, group, now_ns) &&
 	       !(sutro_is_shallow(core, now_ns) && sutro_core_is_full(core)) &&
+	       !sutro_alone_is_full(core) &&
 	       !sutro_is_limited(core, group, now_ns);
 }
 

@@ -62,6 +62,23 @@ struct sutro_tunables {
 	bool guessing;
 };
 
+/* Length of a window in which it is measured how much a group alone may have at the device. */
+#define SUTRO_ALONE_NS (64 * 1000 * 1000ULL)
+
+/**
+ * struct sutro_alone - how much a group alone may have at the device (sutro-leave.c)
+ * @begin_ns:	of the window
+ * @done_ns:	estimates of the requests that completed in it
+ * @nr:		windows in which the group was alone, up to SUTRO_ALONE_WINDOWS
+ * @most_ns:	the most that may be in flight, by estimates, 0 = any
+ */
+struct sutro_alone {
+	u64 begin_ns;
+	u64 done_ns;
+	u32 nr;
+	u64 most_ns;
+};
+
 /* The result of sutro_core_select(). */
 enum sutro_verdict {
 	SUTRO_SERVE, /* dispatch a request of the group returned */
@@ -121,6 +138,7 @@ enum sutro_idle_end {
  * @expected_room_ns: on a rotational device, for how long requests of others may take then
  * @expected_until_ns: until when
  * @shallow_until_ns: until when little waits at the device, also of a group alone
+ * @alone_window: how much a group alone may have at the device
  * @limit_ns:	device time that groups without a latency target may have in flight
  * @limit_until_ns: until when that holds
  * @alone:	the only active group, if its requests pass
@@ -173,6 +191,7 @@ struct sutro_core {
 	u64 expected_room_ns;
 	u64 expected_until_ns;
 	u64 shallow_until_ns;
+	struct sutro_alone alone_window;
 	u64 limit_ns;
 	u64 limit_until_ns;
 	struct sutro_group *alone;
@@ -233,6 +252,8 @@ void sutro_expire(struct sutro_core *core, enum sutro_expiry why);
 /* sutro-leave.c */
 u64 sutro_return_ns(const struct sutro_core *core);
 void sutro_leave_at_once(struct sutro_core *core, struct sutro_group *group);
+void sutro_alone_completed(struct sutro_core *core, u64 estimate_ns,
+			   u64 now_ns);
 void sutro_leave(struct sutro_core *core, struct sutro_group *group,
 		 u64 now_ns);
 void sutro_core_wait_slot(struct sutro_core *core, struct sutro_group *group,
@@ -396,6 +417,21 @@ static inline bool sutro_core_is_full(const struct sutro_core *core)
 	return core->in_flight >= SUTRO_DEPTH_MIN &&
 	       (core->in_flight_ns >= core->tunables.depth_ns ||
 		core->in_flight >= SUTRO_DEPTH_MAX);
+}
+
+/* For how long may the device have work, if it has this latency? */
+static inline u64 sutro_alone_ns(u64 latency_ns)
+{
+	return max(SUTRO_ALONE_NS, 4 * latency_ns);
+}
+
+/* Is as much at the device as a group that is alone may have there? */
+static inline bool sutro_alone_is_full(const struct sutro_core *core)
+{
+	u64 most_ns = core->alone_window.most_ns;
+
+	return most_ns && core->in_flight >= SUTRO_DEPTH_MIN &&
+	       core->in_flight_ns >= most_ns;
 }
 
 #endif /* SUTRO_CORE_H */

@@ -22,7 +22,8 @@
  * It also ends with the first request that would have to wait: when the driver was busy or
  * had no tag for a request, or when a task waits for a tag.  With several members it ends
  * as well when they had depth_ns at the device in the mean of a tick: then requests would
- * wait in the elevator (sutro-select.c).
+ * wait in the elevator (sutro-select.c), and with one when its requests took longer than a window
+ * of sutro-leave.c.
  *
  * No member is a group that may need protection (sutro-protect.c): one with a latency target,
  * with reserved time, or favoured over others that are active.  Nor is one with requests of
@@ -437,18 +438,23 @@ static void sutro_direct_charge(struct sutro_queue *sq,
 
 /*
  * Did members have so much at the device that others would have to wait?  In the mean, that
- * is the sum of the times that requests took (Little's law), by their mean cost.
+ * is the sum of the times that requests took (Little's law), by their mean cost.  With one member,
+ * the mean of these times shows it (sutro-leave.c).
  */
 static bool sutro_direct_is_deep(struct sutro_queue *sq,
 				 const struct sutro_tally *new, u64 elapsed_ns)
 {
-	u64 in_flight = div64_u64(new->took_ns[0] + new->took_ns[1],
-				  max(elapsed_ns, 1ULL));
-	u64 each_ns = div64_u64(sq->direct_cost_ns,
-				max(new->ios[0] + new->ios[1], 1UL));
+	u64 took_ns = new->took_ns[0] + new->took_ns[1];
+	u64 ios = max(new->ios[0] + new->ios[1], 1UL);
+	u64 in_flight = div64_u64(took_ns, max(elapsed_ns, 1ULL));
 
-	return sq->lease.members > 1 && in_flight >= SUTRO_DEPTH_MIN &&
-	       in_flight * each_ns >= sutro_cost_depth_ns(&sq->device);
+	if (in_flight < SUTRO_DEPTH_MIN)
+		return false;
+	if (sq->lease.members > 1)
+		return in_flight * div64_u64(sq->direct_cost_ns, ios) >=
+		       sutro_cost_depth_ns(&sq->device);
+	return div64_u64(took_ns, ios) >=
+	       sutro_alone_ns(sutro_cost_latency_ns(&sq->device));
 }
 
 /* Is there still nothing to order?  Settings may change without a request. */

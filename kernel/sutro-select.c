@@ -69,6 +69,8 @@
  * depth_ns of device time: enough to keep all channels busy, little enough that
  * the backlog stays here.
  *
+ * A group that is alone has no more than completes in a moment (sutro-leave.c, 4).
+ *
  * A group whose own requests compete with one another (ioprio, submitters) is
  * limited on any device as if it had slices, and as if it were not alone.
  *
@@ -392,7 +394,7 @@ static bool sutro_is_deep(const struct sutro_core *core,
 	if (t->rotational)
 		return (sutro_slice_ns(core, group) || group->mixed) &&
 		       core->in_flight_ns >= t->slice_ns / 2;
-	if (sutro_stands_back(core, group))
+	if (sutro_stands_back(core, group) || sutro_alone_is_full(core))
 		return true;
 	return (core->nr_active > 1 || group->mixed ||
 		sutro_is_shallow(core, now_ns)) &&

@@ -55,10 +55,10 @@
  * less than TRIAL_FARTHEST percent of its due, after TRIAL_PLAIN requests, its trial ends at once.
  * When a device begins to work, costs are guesses and its cache is empty: then it is not.
  *
- *	b (weight 100) writes 1 MiB with 32 in flight, 7.4 ms each.  Then a (1000) reads 4 KiB at a
- *	time for a second.  Its first read waits for the 32 writes, 237 ms, and each of the next
- *	ones for one or two.  16 reads take half of the second, and a had 0.47 of its bytes alone.  Now
- *	it is protected after two, and has 0.69 (tests/sim/test_short_jobs.py).
+ *	b (weight 100) writes 1 MiB, 7.4 ms each, and has nine at the device.  Then a (1000) reads
+ *	4 KiB at a time for a second.  Its first read waits for these, and each of the next ones for
+ *	one or two.  After 16 reads, a third of the second is over.  Now a is protected after two,
+ *	and has 0.84 of its bytes alone (tests/sim/test_short_jobs.py).
  *
  * Before the first probes of the classes that are in use (sutro-probe.c), costs are guesses, and
  * so are the times that groups got.  A share is not decided by these for TRIAL_LONG_NS: protection

@@ -2,8 +2,8 @@
 """Jobs of a second or less beside groups that were at work before: a program that starts, a command
 in a shell, a timer.
 
-Each runs in a new cgroup, of which nothing is known.  On the ssd, its first request waits for
-0.24 s for those that the drive has.
+Each runs in a new cgroup, of which nothing is known.  Its first request waits for those that the
+drive has: the others are alone until then, and have no more there than they need.
 """
 
 import pytest
@@ -20,8 +20,8 @@ JOBS = {
 OTHERS = {"writes": WRITES, "flood": FLOOD, "scan": SCAN}
 # Disk, weight, seconds: the least part of the bytes that a job has alone.
 CASES = {
-    "ssd-1000-1s": (SSD, 1000, 1.0, 0.6),
-    "ssd-200-1s": (SSD, 200, 1.0, 0.5),
+    "ssd-1000-1s": (SSD, 1000, 1.0, 0.7),
+    "ssd-200-1s": (SSD, 200, 1.0, 0.7),
     "nvme-1000-0.5s": (NVME, 1000, 0.5, 0.8),
     "nvme-200-0.5s": (NVME, 200, 0.5, 0.8),
     "nvme-200-0.25s": (NVME, 200, 0.25, 0.7),
@@ -46,3 +46,15 @@ def test_received(case: str, job: str, others: str) -> None:
     disk, weight, seconds, least = CASES[case]
     alone = received(disk, weight, JOBS[job], seconds, None)
     assert received(disk, weight, JOBS[job], seconds, OTHERS[others]) >= least * alone
+
+
+@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
+def test_alone(disk: Client, others: str) -> None:
+    """Others lose nothing until then."""
+    rates = []
+    for none in (0, 1):
+        leaf = {**disk, "nr_requests": 256, "none": none}
+        found = compete([leaf], *tree([(1, OTHERS[others])]), seconds=BEGIN_S, warmup_s=1)
+        rates.append(found[0]["mean"])
+    assert rates[0] >= 0.99 * rates[1]
