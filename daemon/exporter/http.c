@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * GET /metrics over HTTP, by libmicrohttpd in one thread.
+ * GET and HEAD /metrics over HTTP, by libmicrohttpd in one thread.
  *
  * Each connection has one request. The timeout of the library is one between two bytes, so a client
  * could send a byte at a time for ever: here a connection is not read for longer than a request may
@@ -17,7 +17,7 @@
 #include "exporter/http.h"
 
 #define NOT_FOUND "the metrics are at /metrics\n"
-#define NOT_ALLOWED "the only method is GET\n"
+#define NOT_ALLOWED "the methods are GET and HEAD\n"
 #define NOT_MADE "the metrics cannot be made; see the log of sutro-exporter\n"
 
 /* Clients at a time, from addresses that the socket unit allows; others wait. */
@@ -91,7 +91,9 @@ static enum MHD_Result answer(struct MHD_Connection *connection,
 	enum MHD_Result result = MHD_NO;
 
 	if (r && MHD_add_response_header(r, "Content-Type", type) &&
-	    MHD_add_response_header(r, "Connection", "close"))
+	    MHD_add_response_header(r, "Connection", "close") &&
+	    (status != MHD_HTTP_METHOD_NOT_ALLOWED ||
+	     MHD_add_response_header(r, "Allow", "GET, HEAD")))
 		result = MHD_queue_response(connection, status, r);
 	if (r)
 		MHD_destroy_response(r);
@@ -132,6 +134,14 @@ static enum MHD_Result scrape(struct http *h, struct MHD_Connection *connection)
 	return answer(connection, MHD_HTTP_OK, type, r);
 }
 
+/* Of "/metrics", and of "http://a/metrics", which is the form for a proxy. */
+static const char *path_of(const char *url)
+{
+	const char *host = *url == '/' ? NULL : strstr(url, "://");
+
+	return host ? strchr(host + 3, '/') ?: "/" : url;
+}
+
 static enum MHD_Result on_request(void *userdata,
 				  struct MHD_Connection *connection,
 				  const char *url, const char *method,
@@ -140,10 +150,12 @@ static enum MHD_Result on_request(void *userdata,
 {
 	struct http *h = userdata;
 
-	if (!streq(method, MHD_HTTP_METHOD_GET))
+	/* The library sends no text for HEAD, but its length. */
+	if (!streq(method, MHD_HTTP_METHOD_GET) &&
+	    !streq(method, MHD_HTTP_METHOD_HEAD))
 		return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
 				   NOT_ALLOWED);
-	if (!streq(url, "/metrics"))
+	if (!streq(path_of(url), "/metrics"))
 		return answer_text(connection, MHD_HTTP_NOT_FOUND, NOT_FOUND);
 	return scrape(h, connection);
 }

@@ -5,7 +5,7 @@
 #include "exporter/writer.h"
 
 /**
- * http_fn - write the answer to GET /metrics
+ * http_fn - write the answer to GET /metrics, also for HEAD
  * @accept: header Accept of the request, or NULL
  * @ret_type: the media type of the answer, a static string
  *

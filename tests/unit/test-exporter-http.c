@@ -133,7 +133,8 @@ static void test_requests(struct test *t)
 	check(answers(t,
 		      "POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1"
 		      "\r\n\r\nx",
-		      "HTTP/1.1 405 ", "\r\n\r\nthe only method is GET\n"));
+		      "HTTP/1.1 405 ",
+		      "\r\n\r\nthe methods are GET and HEAD\n"));
 	check(answers(t,
 		      "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: error\r\n"
 		      "\r\n",
@@ -143,6 +144,24 @@ static void test_requests(struct test *t)
 			  "keep-alive\r\n\r\n");
 	check(strcasestr(text, "\r\nConnection: close\r\n"));
 	check(strcasestr(text, "\r\nContent-Type: text/x-test\r\n"));
+}
+
+/* Rules for each server, RFC 9110 and 9112. */
+static void test_protocol(struct test *t)
+{
+	_cleanup_free_ char *head = NULL, *other = NULL;
+
+	/* The head of GET, without the text. */
+	head = request(t, "HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+	check(startswith(head, "HTTP/1.1 200 ") && endswith(head, "\r\n\r\n"));
+	check(strcasestr(head, "\r\nContent-Length: 10\r\n"));
+	other = request(t, "PUT /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+	check(strcasestr(other, "\r\nAllow: GET, HEAD\r\n"));
+	/* As clients of a proxy send it. */
+	check(answers(t, "GET http://a:1/metrics HTTP/1.1\r\nHost: a:1\r\n\r\n",
+		      "HTTP/1.1 200 ", "\r\n\r\nno header\n"));
+	check(answers(t, "GET http://a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
+		      "HTTP/1.1 404 ", "\n"));
 }
 
 static void test_no_request(struct test *t)
@@ -219,8 +238,8 @@ static void test_many_clients(struct test *t)
 
 int main(void)
 {
-	run_tests(test_requests, test_no_request, test_slow_client,
-		  test_silent_clients, test_clients_that_leave,
-		  test_many_clients);
+	run_tests(test_requests, test_protocol, test_no_request,
+		  test_slow_client, test_silent_clients,
+		  test_clients_that_leave, test_many_clients);
 	return 0;
 }
