@@ -80,6 +80,19 @@ static int on_scrape(const char *accept, struct writer *w,
 	return 0;
 }
 
+static int print(int err, const char *s, size_t length)
+{
+	err = err ?: write_all(STDOUT_FILENO, s, length);
+	if (err)
+		log_error_errno(err, "sutro-exporter: cannot print: %m");
+	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int print_text(const char *s)
+{
+	return print(0, s, strlen(s));
+}
+
 static int print_once(struct exporter *e)
 {
 	_cleanup_(writer_done) struct writer w = {};
@@ -89,11 +102,9 @@ static int print_once(struct exporter *e)
 	if (!err) {
 		metrics_write(&s, FORMAT_TEXT, &w);
 		scrape_done(&s);
-		err = w.error ?: write_all(STDOUT_FILENO, w.p, w.length);
+		err = w.error;
 	}
-	if (err)
-		log_error_errno(err, "sutro-exporter: cannot print: %m");
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return print(err, w.p, w.length);
 }
 
 /* Ctrl-C. */
@@ -163,11 +174,9 @@ int main(int argc, char *argv[])
 			e.root = optarg;
 			break;
 		case VERSION:
-			puts("sutro-exporter " SUTRO_VERSION);
-			return EXIT_SUCCESS;
+			return print_text("sutro-exporter " SUTRO_VERSION "\n");
 		case HELP:
-			fputs(help, stdout);
-			return EXIT_SUCCESS;
+			return print_text(help);
 		default:
 			return EXIT_USAGE;
 		}

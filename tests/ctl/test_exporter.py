@@ -219,10 +219,11 @@ def test_exporter_with_words_that_cannot_be(words):
     assert done.stderr.startswith(("sutro-exporter", str(EXPORTER)))
 
 
-def test_exporter_prints_on_a_full_disk():
+@pytest.mark.parametrize("word", ["--once", "--version", "--help"])
+def test_exporter_prints_on_a_full_disk(word):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [EXPORTER, "--once"],
+            [EXPORTER, word],
             env=environment() | NOWHERE,
             stdout=full,
             stderr=subprocess.PIPE,
