@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdio.h>
+#include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
 #include "exporter/http.h"
@@ -115,13 +115,19 @@ static void on_signal(int number)
 
 static int serve(struct exporter *e, const char *address)
 {
+	int err, fd, n_passed = sd_listen_fds(0);
 	const char *error;
-	int err, fd;
 
-	if (sd_listen_fds(0) == 1)
-		fd = SD_LISTEN_FDS_START;
-	else
-		fd = listen_on(address, &error);
+	if (n_passed > 1 ||
+	    (n_passed == 1 && sd_is_socket(SD_LISTEN_FDS_START, AF_UNSPEC,
+					   SOCK_STREAM, 1) <= 0)) {
+		log_error("sutro-exporter: systemd passes other sockets than "
+			  "one with ListenStream=");
+		log_error("                correct it: systemctl edit "
+			  "sutro-exporter.socket");
+		return EXIT_FAILURE;
+	}
+	fd = n_passed == 1 ? SD_LISTEN_FDS_START : listen_on(address, &error);
 	if (fd == -EINVAL) {
 		log_error("sutro-exporter: --listen: '%s' is no ADDRESS:PORT",
 			  address);

@@ -24,11 +24,13 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 # scrape_timeout= of Prometheus, unless it is set.
 SCRAPE_S = 10.0
 
+# The number of a socket, how often it is passed, and the program.
 AS_SYSTEMD = """
 import os, sys
-os.dup2(int(sys.argv[1]), 3)
-os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-os.execv(sys.argv[2], sys.argv[2:])
+for number in range(int(sys.argv[2])):
+    os.dup2(int(sys.argv[1]), 3 + number)
+os.environ.update(LISTEN_FDS=sys.argv[2], LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
@@ -37,7 +39,7 @@ def start_exporter(root, program=EXPORTER, **more):
     listening = socket.create_server(("127.0.0.1", 0))
     port, fd = listening.getsockname()[1], listening.fileno()
     process = subprocess.Popen(
-        [sys.executable, "-c", AS_SYSTEMD, str(fd), program, f"--root={root}"],
+        [sys.executable, "-c", AS_SYSTEMD, str(fd), "1", program, f"--root={root}"],
         env=environment() | more,
         pass_fds=[fd],
         stderr=subprocess.PIPE,
@@ -202,6 +204,30 @@ def test_exporter_with_an_address_in_use():
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"sutro-exporter: {address}: Address already in use")
     assert done.stderr.endswith("name another address: --listen 127.0.0.1:PORT\n")
+
+
+@pytest.mark.parametrize(
+    "kind, number", [(socket.SOCK_STREAM, 2), (socket.SOCK_STREAM, 1), (socket.SOCK_DGRAM, 1)]
+)
+def test_exporter_with_other_sockets_than_one_that_listens(kind, number):
+    """It ends: clients of these sockets would wait, whatever address it listens on."""
+    with socket.socket(type=kind) as passed:
+        passed.bind(("127.0.0.1", 0))
+        if number > 1:
+            passed.listen()
+        done = subprocess.run(
+            [sys.executable, "-c", AS_SYSTEMD, str(passed.fileno()), str(number), EXPORTER],
+            env=environment() | NOWHERE,
+            pass_fds=[passed.fileno()],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "sutro-exporter: systemd passes other sockets than one with ListenStream=\n"
+        "                correct it: systemctl edit sutro-exporter.socket\n"
+    )
 
 
 def test_exporter_prints_its_version_and_help():
