@@ -118,6 +118,7 @@ static int rank(struct ranking *r, int hierarchy, struct leaves *leaves,
 	err = folders_walk(hierarchy, &r->kept);
 	err = err ?: uses_read(hierarchy, &r->kept, leaves, ret);
 	err = err ?: choose(&r->kept, p, n, r->most, &r->n_omitted);
+	r->has_others = ret->has_others;
 	if (err || !r->n_omitted)
 		return err;
 	uses_filter(ret);
@@ -129,14 +130,19 @@ int ranking_read(struct ranking *r, int hierarchy, struct leaves *leaves,
 		 const struct state_promise *promises, size_t n_promises,
 		 uint64_t now_usec, struct uses *ret)
 {
+	bool due = is_due(r, promises, n_promises, now_usec);
 	struct uses uses = {};
-	int err;
+	int err = 0;
 
-	if (is_due(r, promises, n_promises, now_usec)) {
+	if (!due) {
+		err = uses_read(hierarchy, &r->kept, leaves, &uses);
+		/* Which of them count others below is not known. */
+		due = uses.has_others && !r->has_others;
+	}
+	if (due) {
+		uses_done(&uses);
 		err = rank(r, hierarchy, leaves, promises, n_promises, &uses);
 		r->until_usec = now_usec + RANKING_USEC;
-	} else {
-		err = uses_read(hierarchy, &r->kept, leaves, &uses);
 	}
 	err = err ?: uses_read_weights(hierarchy, &uses);
 	if (err) {

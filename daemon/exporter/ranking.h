@@ -15,6 +15,7 @@
  * @most: of cgroups; SIZE_MAX: all
  * @n_omitted: cgroups with counters that were left out
  * @kept: those that were chosen, if some were left out
+ * @has_others: of the uses then
  * @promised: of the promises then, the cgroups, in the order of the daemon
  * @until_usec: when the choice is made again
  */
@@ -22,6 +23,7 @@ struct ranking {
 	size_t most;
 	size_t n_omitted;
 	struct folders kept;
+	bool has_others;
 	char **promised;
 	size_t n_promised;
 	uint64_t until_usec;
@@ -32,8 +34,9 @@ struct ranking {
  * @promises: cgroups with a promise come first, then those that used the most
  * @now_usec: of the monotonic clock
  *
- * To rank cgroups, the files of all are read: once in RANKING_USEC, and when other ones than before
- * have a promise. In between only the files of those that were chosen are read.
+ * To rank cgroups, the files of all are read: once in RANKING_USEC, when other ones than before
+ * have a promise, and when a first leaf has another scheduler. In between only the files of those
+ * that were chosen are read.
  */
 int ranking_read(struct ranking *r, int hierarchy, struct leaves *leaves,
 		 const struct state_promise *promises, size_t n_promises,

@@ -246,8 +246,9 @@ int uses_read(int hierarchy, const struct folders *folders, struct leaves *l,
 	for (size_t i = 0; i < folders->n && err >= 0; i++)
 		err = read_elevator(&r, folders->items[i]);
 	err = err < 0 || !folders->n ? err : has_others(&r);
+	r.uses.has_others = err > 0;
 	/* A cgroup comes after those below it, which it may count. */
-	if (err > 0)
+	if (r.uses.has_others)
 		for (size_t i = folders->n; i > 0 && err >= 0; i--)
 			err = read_kernel(&r, folders->items[i - 1]);
 	file_buffer_done(&r.buffer);

@@ -32,9 +32,15 @@ struct use {
 	uint64_t weight;
 };
 
+/**
+ * struct uses - the use of leaves by cgroups
+ * @has_others: leaves with another scheduler are in use, so io.stat was read; without it
+ *	@has_file_below of the folders is not known
+ */
 struct uses {
 	struct use *items;
 	size_t n;
+	bool has_others;
 };
 
 /**

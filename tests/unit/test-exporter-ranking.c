@@ -188,6 +188,25 @@ static void test_cgroup_above_others_that_are_not_chosen(struct test *t)
 	check(chooses(t, "/a0.service /a1.service /top.slice "));
 }
 
+/* Nor are they counted twice when a leaf gets another scheduler after the choice. */
+static void test_cgroup_above_others_and_another_scheduler(struct test *t)
+{
+	fake_disk(&t->roots, "sda", "8:0", "sutro");
+	use_bytes(t, ".", 1001);
+	use_bytes(t, "top.slice", 1000);
+	use_bytes(t, "top.slice/below.service", 1);
+	fake_file(&t->roots, "/sys/fs/cgroup/top.slice/io.sutro.stat",
+		  "259:0 time_ns=5000 rlat=\n");
+	for (unsigned int i = 0; i < 3; i++)
+		use(t, i, 100);
+	check(chooses(t, "/a0.service /a1.service /top.slice "));
+	check(t->ranking.n_omitted == 1);
+	fake_file(&t->roots, "/sys/devices/virtual/block/sda/queue/scheduler",
+		  "[none] sutro\n");
+	check(chooses(t, "/a0.service /a1.service /top.slice "));
+	check(t->ranking.n_omitted == 2);
+}
+
 static uint64_t random_use(unsigned int *seed)
 {
 	return rand_r(seed) % 4;
@@ -239,6 +258,7 @@ int main(void)
 		  test_promised_come_before_others,
 		  test_choice_is_kept_for_a_minute,
 		  test_cgroup_above_others_that_are_not_chosen,
+		  test_cgroup_above_others_and_another_scheduler,
 		  test_random_choices);
 	return 0;
 }
