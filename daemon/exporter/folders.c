@@ -94,10 +94,12 @@ static int add_below(struct folders *l, int hierarchy, const char *path)
 		return 0;
 	fd = openat(hierarchy, relative(path),
 		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (fd < 0)
+		return is_shortage(-errno) ? -errno : 0;
+	dir = fdopendir(fd);
 	if (!dir) {
-		closep(&fd);
-		return 0;
+		close(fd);
+		return -ENOMEM;
 	}
 	while (!err && (entry = readdir(dir)))
 		if (!streq(entry->d_name, ".") && !streq(entry->d_name, "..") &&

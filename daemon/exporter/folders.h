@@ -4,6 +4,12 @@
 
 #include "host/util.h"
 
+/* Is it a lack of memory or of files, and no sign of a cgroup that has gone? */
+static inline bool is_shortage(int err)
+{
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
+}
+
 /**
  * struct folder - the directory of a cgroup
  * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
@@ -46,7 +52,7 @@ struct folders {
  * folders_walk() - all cgroups of a hierarchy
  * @hierarchy: its directory; -1: there is none, and no cgroup
  *
- * One that is removed meanwhile may be in the list, or not.
+ * One that is removed meanwhile may be in the list, or not. Return: 0, or an error is_shortage().
  */
 int folders_walk(int hierarchy, struct folders *ret);
 void folders_done(struct folders *f);

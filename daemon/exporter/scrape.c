@@ -8,14 +8,16 @@
 
 #include "exporter/scrape.h"
 
-/* -1: there is none, as for cgroups in some containers; -ENOMEM. */
+/* -1: there is none, as for cgroups in some containers; or an error is_shortage(). */
 static int open_directory(const char *root, const char *path)
 {
 	_cleanup_free_ char *full = asprintf_or_null("%s%s", root, path);
+	int fd;
 
 	if (!full)
 		return -ENOMEM;
-	return open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 && is_shortage(-errno) ? -errno : fd;
 }
 
 /* Lines such as "8:16 enable=1 ctrl=user model=linear ...". */
@@ -23,10 +25,11 @@ static int read_iocost(int hierarchy, struct leaves *leaves, char ***ret)
 {
 	_cleanup_free_ char *text = NULL;
 	char *rest, *line;
-	int err = 0;
+	int err = read_file_at(hierarchy, "io.cost.qos", &text);
 
-	if (read_file_at(hierarchy, "io.cost.qos", &text) < 0)
-		return 0;
+	if (err < 0)
+		return is_shortage(err) ? err : 0;
+	err = 0;
 	rest = text;
 	while (!err && (line = strsep(&rest, "\n"))) {
 		const char *word = line;
@@ -46,7 +49,9 @@ int scrape_take(const char *root, struct ranking *ranking, struct scrape *ret)
 	_cleanup_close_ int sysfs = open_directory(root, "/sys");
 	_cleanup_close_ int hierarchy = open_directory(root, "/sys/fs/cgroup");
 	struct scrape s = { .leaves.sysfs = sysfs };
-	int err = sysfs == -ENOMEM || hierarchy == -ENOMEM ? -ENOMEM : 0;
+	int err = is_shortage(sysfs)	   ? sysfs
+		  : is_shortage(hierarchy) ? hierarchy
+					   : 0;
 
 	err = err ?: state_read(STATE_TIMEOUT_USEC, &s.state);
 	err = err

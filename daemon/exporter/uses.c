@@ -128,7 +128,7 @@ static int read_elevator(struct reader *r, struct folder *f)
 		leaf->is_counted = true;
 		err = add_line(r, f, true, leaf, line);
 	}
-	return err == -ENOMEM ? err : 0;
+	return is_shortage(err) ? err : 0;
 }
 
 /* Does only the kernel count on this leaf? The elevator still has lines of a leaf that was switched to
@@ -139,7 +139,7 @@ static bool is_other(const struct leaf *leaf, const char *line)
 	return *line && leaf->is_leaf && !leaf->has_elevator;
 }
 
-/* Return: 1; 0: the elevator is on all leaves in use; -ENOMEM. */
+/* Return: 1; 0: the elevator is on all leaves in use; an error is_shortage(). */
 static int has_others(struct reader *r)
 {
 	int err = folder_read(r->hierarchy, "/", "io.stat", &r->buffer);
@@ -150,7 +150,7 @@ static int has_others(struct reader *r)
 
 	/* Without this file there is nothing to compare with. */
 	if (err < 0)
-		return err == -ENOMEM ? err : 1;
+		return is_shortage(err) ? err : 1;
 	while (!found && (err = next_line(r->leaves, &rest, &leaf, &line)) > 0)
 		found = is_other(leaf, line);
 	return err < 0 ? err : found;
@@ -178,7 +178,7 @@ static int read_kernel(struct reader *r, struct folder *f)
 	const char *line;
 
 	if (err)
-		return err == -ENOMEM ? err : 0;
+		return is_shortage(err) ? err : 0;
 	parent = find_parent(r->folders, f);
 	if (parent && parent != f)
 		parent->has_file_below = true;
@@ -293,7 +293,7 @@ int uses_read_weights(int hierarchy, struct uses *u)
 			err = err
 				      ?: cglines_parse(CGFILE_SUTRO_WEIGHT,
 						       buffer.p, &lines);
-			if (err == -ENOMEM)
+			if (is_shortage(err))
 				return err;
 		}
 		own = cglines_get(&lines, use->leaf->devno);

@@ -49,7 +49,7 @@ struct uses {
  * @hierarchy: directory of the hierarchy
  * @folders: @used and @is_used of each @first are set
  *
- * Cgroups that are removed meanwhile are left out. Return: 0 or -ENOMEM.
+ * Cgroups that are removed meanwhile are left out. Return: 0, or an error is_shortage().
  */
 int uses_read(int hierarchy, const struct folders *folders, struct leaves *l,
 	      struct uses *ret);

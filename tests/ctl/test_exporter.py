@@ -245,6 +245,19 @@ def test_exporter_with_words_that_cannot_be(words):
     assert done.stderr.startswith(("sutro-exporter", str(EXPORTER)))
 
 
+def test_exporter_with_too_many_open_files():
+    """Metrics without cgroups would be wrong: there are none."""
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -n 4; exec "$0" --once', EXPORTER],
+        env=environment() | NOWHERE,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "sutro-exporter: cannot print: Too many open files\n"
+
+
 @pytest.mark.parametrize("word", ["--once", "--version", "--help"])
 def test_exporter_prints_on_a_full_disk(word):
     with open("/dev/full", "w") as full:

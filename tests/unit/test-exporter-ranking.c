@@ -3,6 +3,7 @@
 /* Which cgroups have series, and for how long that choice is kept. */
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include "exporter/ranking.h"
 #include "fake.h"
@@ -207,6 +208,27 @@ static void test_cgroup_above_others_and_another_scheduler(struct test *t)
 	check(t->ranking.n_omitted == 2);
 }
 
+/* Too many open files are no reason to leave out cgroups: the next choice would last a minute. */
+static void test_no_choice_without_files(struct test *t)
+{
+	_cleanup_close_ int hierarchy =
+		open(t->roots.cgroup, O_PATH | O_DIRECTORY);
+	struct leaves leaves = { .sysfs = -1 };
+	struct rlimit limit, none;
+	struct uses uses = {};
+	int err;
+
+	use(t, 1, 1);
+	check(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	none = (struct rlimit){ hierarchy + 1, limit.rlim_max };
+	check(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	err = ranking_read(&t->ranking, hierarchy, &leaves, NULL, 0,
+			   t->now_usec, &uses);
+	check(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	check(err == -EMFILE);
+	check(chooses(t, "/a1.service "));
+}
+
 static uint64_t random_use(unsigned int *seed)
 {
 	return rand_r(seed) % 4;
@@ -259,6 +281,6 @@ int main(void)
 		  test_choice_is_kept_for_a_minute,
 		  test_cgroup_above_others_that_are_not_chosen,
 		  test_cgroup_above_others_and_another_scheduler,
-		  test_random_choices);
+		  test_no_choice_without_files, test_random_choices);
 	return 0;
 }
