@@ -18,7 +18,7 @@ static const char help[] =
 	"  --dry-run          compute and log, write nothing\n"
 	"  --debug            log everything\n"
 	"  --root=DIR         serve the machine described below DIR (for tests)\n"
-	"  --check FILE...    print the mistakes in policy or unit files and exit\n"
+	"  --check FILE...    print the mistakes in files of policies or sutrod.conf\n"
 	"  --restore          take back weights and limits; no sutrod may run\n"
 	"  --release          with --restore: give schedulers back, too\n"
 	"  --bus-introspect   print the D-Bus interface and exit\n"
@@ -42,7 +42,7 @@ static int check(char *const *paths)
 {
 	if (!*paths) {
 		log_error("--check needs the names of *.policy, unit or "
-			  "drop-in files.");
+			  "drop-in files, or sutrod.conf.");
 		return EXIT_FAILURE;
 	}
 	return check_files(paths) ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Looking at files before they are in force: no bus, no root, no devices. */
+/*
+ * Looking at files before they are in force: no bus, no root, no devices.
+ *
+ * The name and the folder of a file decide what it is. A file of another name is refused: read as a
+ * unit file it would have no mistake, as only its section [X-Sutro] would count.
+ */
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "policy/check.h"
+#include "policy/conf.h"
 #include "policy/policyfile.h"
 
 /* The ceiling of the same requests and path as the floor @p; NULL: there is none. */
@@ -64,19 +71,121 @@ static int report(const struct policyfile *f)
 	return err;
 }
 
-static int check_file(const char *path)
+static void print_errors(char **errors)
 {
-	struct policyfile f = { .path = strdup(path),
-				.kind = policyfile_kind_of(path) };
+	for (; errors && *errors; errors++)
+		fprintf(stderr, "%s\n", *errors);
+}
+
+static int check_policyfile(const char *path, enum policyfile_kind kind)
+{
+	struct policyfile f = { .path = strdup(path), .kind = kind };
 	int err = f.path ? policyfile_read(&f, NULL) : -ENOMEM;
 
 	if (!err)
 		err = report(&f);
-	for (char **e = f.errors; e && *e; e++)
-		fprintf(stderr, "%s\n", *e);
+	print_errors(f.errors);
+	policyfile_done(&f);
+	return err;
+}
+
+static int check_conf(const char *path)
+{
+	_cleanup_strv_ char **errors = NULL;
+	int err = conf_check(path, &errors);
+
+	print_errors(errors);
+	if (!err && errors)
+		return -EBADMSG;
+	if (!err)
+		printf("%s: fine\n", path);
+	return err;
+}
+
+/* ---- kinds ---- */
+
+enum kind {
+	KIND_POLICY, /* a policy file, a unit file, or a drop-in of one */
+	KIND_CONF, /* sutrod.conf, or a drop-in of it */
+	KIND_OTHER,
+};
+
+static const char kinds_allowed[] =
+	"NAME.policy, NAME.policy.d/NAME.conf, a unit file such as "
+	"NAME.service, NAME.slice or NAME.scope, a drop-in such as "
+	"NAME.service.d/NAME.conf, sutrod.conf or sutrod.conf.d/NAME.conf";
+
+/* The kind of a file NAME.conf in a folder with this path. */
+static enum kind kind_of_dropin(const char *folder)
+{
+	const char *slash = strrchr(folder, '/');
+	const char *name = slash ? slash + 1 : folder;
+	_cleanup_free_ char *unit = NULL;
+
+	if (streq(name, "sutrod.conf.d"))
+		return KIND_CONF;
+	if (!endswith(name, ".d"))
+		return KIND_OTHER;
+	/* The folder of all services is service.d. */
+	unit = asprintf_or_null("x.%.*s", (int)(strlen(name) - strlen(".d")),
+				name);
+	return unit && unit_file_is_valid(unit) ? KIND_POLICY : KIND_OTHER;
+}
+
+static enum kind kind_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	_cleanup_free_ char *folder = strndup(path, slash ? slash - path : 0);
+
+	if (policyfile_kind_of(path) != POLICYFILE_UNIT ||
+	    unit_file_is_valid(name))
+		return KIND_POLICY;
+	if (streq(name, "sutrod.conf"))
+		return KIND_CONF;
+	return folder && endswith(name, ".conf") ? kind_of_dropin(folder)
+						 : KIND_OTHER;
+}
+
+/* The path of a file with the real one of its folder; to be freed, NULL: no memory. */
+static char *in_real_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	_cleanup_free_ char *folder = NULL, *real = NULL;
+
+	folder = slash ? strndup(path, slash + 1 - path) : strdup(".");
+	if (!folder)
+		return NULL;
+	real = realpath(folder, NULL);
+	return real ? asprintf_or_null("%s/%s", real, slash ? slash + 1 : path)
+		    : strdup(path);
+}
+
+static int check_file(const char *path)
+{
+	_cleanup_free_ char *full = NULL;
+	const char *known = path;
+	enum kind kind;
+	int err;
+
+	/* "x.conf" and "./x.conf" do not have the name of the folder. */
+	if (kind_of(path) == KIND_OTHER)
+		known = full = in_real_folder(path);
+	if (!known)
+		return -ENOMEM;
+	kind = kind_of(known);
+	if (kind == KIND_OTHER && access(path, F_OK) == 0) {
+		fprintf(stderr,
+			"%s: no file with settings has this name: allowed is %s\n",
+			path, kinds_allowed);
+		return -EBADMSG;
+	}
+	if (kind == KIND_CONF)
+		err = check_conf(path);
+	else
+		err = check_policyfile(path, policyfile_kind_of(known));
 	if (err == -ENOENT)
 		fprintf(stderr, "%s: no such file\n", path);
-	policyfile_done(&f);
 	return err;
 }
 

@@ -3,7 +3,7 @@
 #define SUTRO_CHECK_H
 
 /**
- * check_files() - sutrod --check: print the mistakes of policy and unit files
+ * check_files() - sutrod --check: print the mistakes of policy files, unit files and sutrod.conf
  * @paths: ends with NULL
  *
  * Return: the number of files with mistakes; -ENOMEM.

@@ -17,6 +17,7 @@
 #include <ini.h>
 #include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "host/resync.h"
 #include "policy/conf.h"
@@ -288,6 +289,17 @@ struct conf *conf_free(struct conf *c)
 	capacities_done(&c->capacities);
 	free(c);
 	return NULL;
+}
+
+int conf_check(const char *path, char ***errors)
+{
+	_cleanup_(conf_freep) struct conf *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	if (access(path, F_OK) < 0 && errno == ENOENT && !path_is_link(path))
+		return -ENOENT;
+	return load_file(c, path, errors);
 }
 
 /* The weakest source comes first. */

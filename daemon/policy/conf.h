@@ -37,6 +37,13 @@ struct conf {
 int conf_load(const struct roots *roots, struct conf **ret, char ***errors);
 struct conf *conf_free(struct conf *c);
 
+/**
+ * conf_check() - read one file, the main one or a drop-in, for its mistakes only
+ *
+ * Return: 0; -ENOENT: it is not there; -ENOMEM.
+ */
+int conf_check(const char *path, char ***errors);
+
 /** conf_add_resync() - add ResyncWeight= to the settings of RESYNC_UNIT, below those of policies */
 int conf_add_resync(const struct conf *c, const char *unit, struct stated *l);
 

@@ -48,6 +48,12 @@ bool unit_name_is_valid(const char *name)
 	return name[0] != '.' && at != name && !(at && at[1] == '.');
 }
 
+bool unit_file_is_valid(const char *name)
+{
+	return strlen(name) <= UNIT_NAME_MAX && has_suffix(name) &&
+	       name[0] != '.' && !name[strspn(name, NAME_LETTERS)];
+}
+
 /* Is it a clean path, and not the root, which has no settings? */
 static bool is_clean(const char *path)
 {

@@ -12,6 +12,9 @@
  */
 bool unit_name_is_valid(const char *name);
 
+/** unit_file_is_valid() - may @name be a file of a unit with a cgroup, or of a template? */
+bool unit_file_is_valid(const char *name);
+
 /* The unit of the root of the hierarchy, which has no settings. */
 #define ROOT_SLICE "-.slice"
 

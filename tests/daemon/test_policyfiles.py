@@ -288,6 +288,61 @@ def test_shipped_policies(tmp_path: Path) -> None:
     assert (len(fine), mistakes) == (1 + len(shipped), [])
 
 
+KINDS = (
+    "no file with settings has this name: allowed is NAME.policy, NAME.policy.d/NAME.conf, a unit "
+    "file such as NAME.service, NAME.slice or NAME.scope, a drop-in such as "
+    "NAME.service.d/NAME.conf, sutrod.conf or sutrod.conf.d/NAME.conf"
+)
+
+
+@pytest.mark.parametrize(
+    "name", ["x.txt", "db", "db.timer", "x.conf", "x.d/x.conf", "db.service.d/x", ".policy.d"]
+)
+def test_file_of_another_kind(tmp_path: Path, name: str) -> None:
+    """Read as a unit file, it would have no mistake."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{X}Weight=x\n")
+    fine, (mistake,) = check(file)
+    assert (fine, mistake) == ([], f"{file.name}: {KINDS}")
+
+
+UNIT_FILES = (
+    "db.service",
+    "db@.service",
+    "db.socket",
+    "db.service.d/x.conf",
+    "db-.slice.d/x.conf",
+    "service.d/x.conf",
+)
+
+
+@pytest.mark.parametrize("name", UNIT_FILES)
+def test_unit_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Its folder is found, too, if the path does not have it."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"{X}Weight=7\n")
+    assert check(file) == ([f"{file.name}: promises: 1: fine"], [])
+    monkeypatch.chdir(file.parent)
+    for path in (file.name, f"./{file.name}"):
+        done = subprocess.run([SUTROD, "--check", path], capture_output=True, text=True)
+        assert done.stdout == f"{path}: promises: 1: fine\n"
+
+
+@pytest.mark.parametrize("name", ["sutrod.conf", "sutrod.conf.d/x.conf"])
+def test_check_of_the_configuration(tmp_path: Path, name: str) -> None:
+    """It has another syntax and other sections; the mistakes are those of the journal."""
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    assert check(file) == ([], [f"{file.name}: no such file"])
+    file.write_text("[Daemon]\nReconcileSec=60\n")
+    assert check(file) == ([f"{file.name}: fine"], [])
+    file.write_text("[Daemon]\n\nReconcileSec=0\n")
+    mistake = f'{file.name}:3: "[Daemon] ReconcileSec=0": seconds, 1 to 3600, ignoring.'
+    assert check(file) == ([], [mistake])
+
+
 HIDES = "hides files of this name in other folders: fine"
 TARGETS = [
     ("/dev/null", HIDES),
