@@ -95,6 +95,11 @@ char *control_name(const char *subject)
 	return err ? NULL : TAKE_PTR(t.p);
 }
 
+const char *cgroup_name_to_unit(const char *name)
+{
+	return name + (*name == '_');
+}
+
 /* ---- patterns ---- */
 
 char ***match_list(struct match *m, const char *key)
@@ -143,6 +148,22 @@ const char *match_mistake(const char *key, const char *word)
 	if (!text_is_plain(word) || (is_path && !is_clean(word)))
 		return is_path ? MATCH_CGROUPS_ALLOWED : MATCH_UNITS_ALLOWED;
 	return is_path ? NULL : unit_mistake(word);
+}
+
+const char *match_unit_of(const char *path)
+{
+	const char *name = cgroup_name_to_unit(strrchr(path, '/') + 1);
+
+	if (strpbrk(path, "*?[") || !unit_name_is_valid(name) ||
+	    streq(name, ROOT_SLICE))
+		return NULL;
+	for (const char *end = path; (end = strchr(end + 1, '/'));) {
+		_cleanup_free_ char *above = strndup(path, end - path);
+
+		if (!above || !endswith(above, ".slice"))
+			return NULL;
+	}
+	return name;
 }
 
 static int append(char ***to, char *const *from)

@@ -35,6 +35,14 @@ bool cgroup_path_is_valid(const char *path);
 char *control_name(const char *subject);
 
 /**
+ * cgroup_name_to_unit() - the name of the unit that has a cgroup of this name, a part of it
+ *
+ * systemd prefixes names that could be those of the kernel's files: io.service has the cgroup
+ * _io.service, and _x.service has __x.service.
+ */
+const char *cgroup_name_to_unit(const char *name);
+
+/**
  * struct match - a section [Match]
  * @units: names and globs of Unit= in their order, "" for an empty one, which resets
  * @cgroups: paths and globs of Cgroup=, likewise
@@ -56,6 +64,13 @@ char ***match_list(struct match *m, const char *key);
 
 /** match_mistake() - what is allowed in the list of @key in the place of @word; NULL: @word is */
 const char *match_mistake(const char *key, const char *word);
+
+/**
+ * match_unit_of() - the unit whose cgroup has this path by systemd's rules, a part of @path
+ *
+ * NULL: no unit has it, or it is a glob, which matches other cgroups, too.
+ */
+const char *match_unit_of(const char *path);
 
 /** match_append() - append the patterns of @more to those of @m */
 int match_append(struct match *m, const struct match *more);

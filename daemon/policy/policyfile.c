@@ -87,15 +87,33 @@ static int is_named_after(const char *path, const char *subject)
 	return rest && streq(rest, ".policy");
 }
 
+/* Such a line would never apply: the cgroup of a unit has the policies of the unit's name only. */
+static int complain_of_unit(struct parser *p, const struct line *l,
+			    const char *text, const char *unit)
+{
+	_cleanup_free_ char *allowed = NULL;
+
+	allowed = asprintf_or_null("cgroups that are no units; this is the "
+				   "cgroup of a unit, so write Unit=%s",
+				   unit);
+	return allowed ? complain(p, l->number, text, allowed) : -ENOMEM;
+}
+
 /* Add one word of Unit= or Cgroup=. */
 static int on_pattern(struct parser *p, const struct line *l, const char *text,
 		      const char *word)
 {
 	const char *mistake = match_mistake(l->key, word);
+	const char *unit = NULL;
 	int named = 1;
 
 	if (mistake)
 		return complain(p, l->number, text, mistake);
+	/* The path of a control file was checked against the cgroups that were there. */
+	if (streq(l->key, "Cgroup") && p->file.kind != POLICYFILE_CONTROL)
+		unit = match_unit_of(word);
+	if (unit)
+		return complain_of_unit(p, l, text, unit);
 	if (p->file.kind == POLICYFILE_CONTROL)
 		named = is_named_after(p->file.path, word);
 	if (named < 0)

@@ -12,17 +12,9 @@
 #include "policy/unit-cgroup.h"
 #include "policy/unit.h"
 
-/* systemd prefixes names that could be those of the kernel's files: io.service has the cgroup
- * _io.service, and _x.service has __x.service.
- */
-static const char *without_prefix(const char *name)
-{
-	return name + (*name == '_');
-}
-
 const char *cgroup_unit_name(const struct cgroup *c)
 {
-	return without_prefix(c->name);
+	return cgroup_name_to_unit(c->name);
 }
 
 /* Could cgroups in @c be those of units? */
@@ -54,7 +46,7 @@ static bool is_below_slices(const struct cgroup_tree *t, const char *path)
 const char *unit_of_path(const struct cgroup_tree *t, const char *path)
 {
 	const struct cgroup *c = cgroup_find(t, path);
-	const char *name = without_prefix(strrchr(path, '/') + 1);
+	const char *name = cgroup_name_to_unit(strrchr(path, '/') + 1);
 
 	if (c)
 		return c->origin == CGROUP_UNIT ? c->policy->subject : NULL;

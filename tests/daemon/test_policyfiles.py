@@ -159,6 +159,20 @@ MISTAKES = [
         ':3: "[Match] Unit=-.slice": slices below the root, which has no '
         "settings, such as system.slice user.slice",
     ),
+    # A unit has the policies of its name only.
+    *(
+        (
+            f"[Match]\nCgroup=/a/b {path}\n",
+            f':2: "[Match] Cgroup=/a/b {path}": cgroups that are no units; this is the cgroup of a '
+            f"unit, so write Unit={unit}",
+        )
+        for path, unit in (
+            ("/system.slice/db.service", "db.service"),
+            ("/system.slice", "system.slice"),
+            ("/a.slice/a-b.slice/_io.service", "io.service"),
+            ("/machine.slice/libpod-1.scope", "libpod-1.scope"),
+        )
+    ),
     ("[Match]\nUnits=db.service\n", ':2: "[Match] Units=db.service": [Match] Unit= or Cgroup='),
     (
         f"{X}Weight=1\n",
@@ -209,6 +223,11 @@ NO_PATTERNS = (
     "postgresql|db.timer|/db.service|a/*.service|db.service,|.service|db.\x01*|a@.service|"
     'a.service,b.service|d\xe4.service|"db.service"|[a-z.service|db.s[elc]*[|'
     "*@.slice|@.service|-.slice"
+)
+CGROUPS = (
+    "/system.slice/* /*.slice/db.service /system.slice/db.servic[e] /system.slice/db.servic?",
+    "/system.slice/plain /system.slice/db.service/x.scope /db.slice/x/a.service",
+    "/system.slice/w@.service /system.slice/later.timer /batch/a.service",
 )
 NO_ROOT = "in a file of a slice below the root, which has no settings, such as system.slice"
 NAMED = {
@@ -276,6 +295,13 @@ def test_patterns(tmp_path: Path) -> None:
     for line, name in zip(fine + mistakes, texts, strict=True):
         mistakes = ": patterns: 2, promises: 0: fine" if line in fine else ':3: "[Match] Unit='
         assert line.startswith(f"{name}{mistakes}")
+
+
+def test_paths_of_cgroups(tmp_path: Path) -> None:
+    """Those of units are mistakes; a pattern may match other cgroups, too."""
+    file = tmp_path / "a.policy"
+    file.write_text("[Match]\n" + "".join(f"Cgroup={paths}\n" for paths in CGROUPS))
+    assert check(file) == (["a.policy: patterns: 10, promises: 0: fine"], [])
 
 
 def test_shipped_policies(tmp_path: Path) -> None:
