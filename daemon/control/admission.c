@@ -383,16 +383,18 @@ static char *judge(const struct admission *a, struct admitted *on)
 {
 	const struct device *leaf = find_unweighted(a, on->device);
 	const struct guarantee *g = find_cut(a, on->device);
-	double percent = on->needed * 100;
+	_cleanup_free_ char *needed = format_percent(on->needed);
 
+	if (!needed)
+		return NULL;
 	if (g) {
 		on->fit = FIT_DOES_NOT;
 		return asprintf_or_null(
-			"the floors need %.0f %% of %s, where 2 %% at each level "
+			"the floors need %s of %s, where 2 %% at each level "
 			"of the cgroup tree is kept for units without a floor. "
 			"%s=%s of %s would get %.0f %% of its rate. Lower a "
 			"floor, or move a unit to another device",
-			percent, on->leaf->node,
+			needed, on->leaf->node,
 			promise_info(g->promise->key)->name, g->promise->path,
 			g->unit, g->granted * 100);
 	}
@@ -420,14 +422,14 @@ static char *judge(const struct admission *a, struct admitted *on)
 		on->fit = FIT_UNKNOWN;
 		return asprintf_or_null(
 			"the capacity of %s for %s= of %s is unknown; the "
-			"other floors need %.0f %% of %s. Check again when the "
+			"other floors need %s of %s. Check again when the "
 			"unit has used the device with this floor, or state it "
 			"in percent",
 			g->device->node, promise_info(g->promise->key)->name,
-			g->unit, percent, on->leaf->node);
+			g->unit, needed, on->leaf->node);
 	}
 	on->fit = FIT_FITS;
-	return asprintf_or_null("the floors need %.0f %% of %s", percent,
+	return asprintf_or_null("the floors need %s of %s", needed,
 				on->leaf->node);
 }
 

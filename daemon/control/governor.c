@@ -258,11 +258,13 @@ static char *explain_weight(const struct governor *g, uint32_t node,
 		_cleanup_free_ char *value =
 			promise_format_value(best->key, best->floor, best->part,
 					     governed_percentile(best));
+		_cleanup_free_ char *need = format_percent(most);
 
-		return asprintf_or_null("%s=%s %s needs %.0f %% of %s",
-					promise_info(best->key)->name,
-					best->path, value ?: "", most * 100,
-					d->node);
+		return need ? asprintf_or_null("%s=%s %s needs %s of %s",
+					       promise_info(best->key)->name,
+					       best->path, value ?: "", need,
+					       d->node)
+			    : NULL;
 	}
 	if (below)
 		return asprintf_or_null("holds %zu floor(s) below it", below);

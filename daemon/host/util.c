@@ -155,6 +155,13 @@ char *asprintf_or_null(const char *format, ...)
 	return n < 0 ? NULL : s;
 }
 
+char *format_percent(double share)
+{
+	/* A need of "0 %" would be none. */
+	return share < 0.01 ? strdup("less than 1 %")
+			    : asprintf_or_null("%.0f %%", share * 100);
+}
+
 int read_file_at(int dirfd, const char *path, char **ret)
 {
 	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);

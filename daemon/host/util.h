@@ -113,6 +113,9 @@ static inline const char *text_quote(const char *name)
 /** asprintf_or_null() - asprintf that returns the string, NULL without memory */
 char *asprintf_or_null(const char *format, ...) _printf_(1, 2);
 
+/** format_percent() - a share as "75 %" or "less than 1 %"; to be freed, NULL: no memory */
+char *format_percent(double share);
+
 /**
  * read_file_at() - a whole small file as a string
  * @dirfd: as in openat(2)

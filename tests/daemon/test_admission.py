@@ -62,6 +62,16 @@ def test_verdict(
     assert ("infeasible" in states) == (verdict == "does-not-fit")
 
 
+def test_a_small_floor(systemd: Systemd, sutrod: Sutrod, plant: Plant) -> None:
+    """It needs a part of a leaf, although that is less than the digits of the sentence."""
+    crowd(systemd, plant)
+    sutrod.start()
+    hold(sutrod, floor="200K")
+    verdict, devices = fits(sutrod)
+    assert verdict == "fits" and 0 < devices[0]["needed"] < 0.01
+    assert devices[0]["reason"].startswith("the floors need less than 1 % of /dev/sd")
+
+
 def test_files_that_are_proposed(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     """They replace their predecessors, and count for units that do not run."""
     own, dropin = "/etc/systemd/system/db.service", "/etc/sutro/policy.d/50-new.policy.d/a.conf"
