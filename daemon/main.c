@@ -137,6 +137,7 @@ int main(int argc, char *argv[])
 			fputs(help, stdout);
 			return EXIT_SUCCESS;
 		default:
+			log_error("See sutrod --help.");
 			return EXIT_FAILURE;
 		}
 	}

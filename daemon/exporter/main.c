@@ -184,6 +184,7 @@ int main(int argc, char *argv[])
 		case HELP:
 			return print_text(help);
 		default:
+			log_error("See sutro-exporter --help.");
 			return EXIT_USAGE;
 		}
 	}

@@ -243,6 +243,7 @@ def test_exporter_with_words_that_cannot_be(words):
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(("sutro-exporter", str(EXPORTER)))
+    assert "--help" in done.stderr
 
 
 def test_exporter_with_too_many_open_files():

@@ -464,7 +464,7 @@ def test_bad_start(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus: Bus)
     [
         (["--version"], 0, "sutrod 0.1.0"),
         (["--help"], 0, "--dry-run"),
-        (["--nonsense"], 1, "nonsense"),
+        (["--nonsense"], 1, "nonsense'\nSee sutrod --help."),
         (["now"], 1, 'sutrod takes no argument "now"; see --help.'),
         (["--check"], 1, "--check needs the names of"),
         (["--check", "/does/not/exist.policy"], 1, "/does/not/exist.policy: no such file"),
