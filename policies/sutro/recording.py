@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import objects
-from .errors import UsageError, of_file
+from .errors import SutroError, of_file
 from .objects import BOOL, NUMBER, STRING, Kind, Optional, is_number
 
 Dict = dict[str, Any]
@@ -48,13 +48,13 @@ class Record:
 def read(file: str) -> list[Record]:
     """All records of a file; the last line may be cut off, as after a kill.
 
-    UsageError with the line of a mistake, SutroError if the file cannot be read.
+    SutroError with the line of a mistake, or if the file cannot be read.
     """
     try:
         # Lines of JSON have no other separator: a string may have U+2028.
         lines = Path(file).read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError:
-        raise UsageError(f"{file}: this is not UTF-8", REMEDY) from None
+        raise SutroError(f"{file}: this is not UTF-8", REMEDY) from None
     except OSError as error:
         raise of_file(file, error) from None
     found = []
@@ -66,11 +66,11 @@ def read(file: str) -> list[Record]:
         except objects.Mistake as error:
             is_cut = isinstance(error, objects.NotJSON) and number == len(lines)
             if not is_cut or not found:
-                raise UsageError(
+                raise SutroError(
                     f"{file}:{number}: this line is not a record of sutroctl top: {error}", REMEDY
                 ) from None
     if not found:
-        raise UsageError(f"{file}: there is no record", REMEDY)
+        raise SutroError(f"{file}: there is no record", REMEDY)
     return found
 
 

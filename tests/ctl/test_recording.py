@@ -78,7 +78,7 @@ def test_any_value_in_a_recording(tmp_path_factory, place, value, order, option)
     run = sutroctl("top", "--from", file, "--batch", "--order", order, option, **NOWHERE)
     if run.status != 0:
         first, remedy = run.err.splitlines()
-        assert run.status == 2 and remedy.strip() == "make one: sutroctl top --record FILE"
+        assert run.status == 1 and remedy.strip() == "make one: sutroctl top --record FILE"
         where = re.escape(f"sutroctl: {file}:2: this line is not a record of sutroctl top: ")
         assert re.fullmatch(where + r"'(time|rows)\S*' is missing or not .*", first), run.err
 
@@ -148,7 +148,7 @@ def test_ceiling_of_infinity(tmp_path):
 def test_no_recording(tmp_path, lines, expected):
     file = write(tmp_path, *lines)
     run = sutroctl("top", "--from", file, **NOWHERE)
-    assert (run.status, run.out) == (2, "")
+    assert (run.status, run.out) == (1, "")
     assert run.err.startswith(f"sutroctl: {file}") and expected in run.err
 
 
