@@ -78,3 +78,14 @@ def test_tests_exist(name: str) -> None:
 def test_documents_name_files() -> None:
     words = [word for name in DOCUMENTS for word in literals(name) if FILE.fullmatch(word)]
     assert len(words) > 200
+
+
+CHANGE = r"sutroctl (use|release|set|measure|policy (set|reset|reload|check --fits \S+)) "
+PRIVILEGED = re.compile(rf"^ +({CHANGE}|systemctl (set-property|reload|restart) ).*", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["README.md", "Documentation/install.rst"])
+def test_commands_for_root_have_sudo(name: str) -> None:
+    """A reader copies them into the shell of a user. The guides are for administrators."""
+    found = [match.group() for match in PRIVILEGED.finditer((TOP / name).read_text())]
+    assert found == []
