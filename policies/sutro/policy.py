@@ -44,7 +44,10 @@ def lifetime(args: argparse.Namespace) -> str:
 
 
 def assignments(texts: list[str]) -> list[tuple[str, str]]:
-    """KEY=VALUE as typed, in pairs; UsageError for another form. The daemon checks the rest."""
+    """KEY=VALUE as typed, in pairs; UsageError for another form, and for one that cannot hold.
+
+    The daemon checks the rest.
+    """
     pairs = []
     for text in texts:
         key, equals, value = text.partition("=")
@@ -54,7 +57,20 @@ def assignments(texts: list[str]) -> list[tuple[str, str]]:
                 "for example: ReadBandwidthMin='/dev/vg/db 200M'; see sutro.policy(5)",
             )
         pairs.append((key.strip(), value.strip()))
+    _must_all_hold(pairs)
     return pairs
+
+
+def _must_all_hold(pairs: list[tuple[str, str]]) -> None:
+    """UsageError for an assignment that a later one replaces or takes back."""
+    for index, (key, value) in enumerate(pairs):
+        for later_key, later in pairs[index + 1 :]:
+            is_replaced = not later or values.place(value) == values.place(later)
+            if key == later_key and value and is_replaced:
+                raise UsageError(
+                    f"{key}={value} and {key}={later}: only the later one would hold",
+                    f"omit one of them; {key}= may stand once for each path",
+                )
 
 
 # check

@@ -179,6 +179,11 @@ def path(text: str) -> str:
     return words[0] if words and words[0].startswith("/") else ""
 
 
+def place(text: str) -> str:
+    """The path that a value is about, or "any"; "" for a value that is about the whole unit."""
+    return "any" if text.split()[:1] == ["any"] else path(text)
+
+
 def rate(key: str, text: str) -> int:
     """The rate in a value of a floor or limit; 0 for a part of the device, which is no rate."""
     number = " ".join(shlex.split(text)[1:])

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import process, sutroctl
+from conftest import NOWHERE, process, sutroctl
 from shapes import EXPLAIN, EXPLANATION, POLICY, POLICY_CHECK, POLICY_SET, SET, fits
 from sutro import policy
 
@@ -90,6 +90,33 @@ def test_settings_without_io_controller(machine, sutrod):
     assert "ReadBandwidthMax=/srv 1M unobserved" in " ".join(sutroctl("explain", "log").out.split())
     machine.write(f"{LOG}/cgroup.controllers", "io memory pids\n")
     assert sutroctl("policy", "set", "log", "Weight=5", "--json").json()["note"] == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Weight=5", "Weight=6"),
+        ("Weight=5", "Weight="),
+        ("Weight=5", "Weight=5"),
+        ("LatencyTarget=any 5ms", "LatencyTarget=any 6ms"),
+        ("ReadBandwidthMin=/srv 5M", "ReadBandwidthMin=/srv 30%"),
+        ("ReadBandwidthMin=/srv 5M", "ReadBandwidthMin='/srv' 6M"),
+    ],
+)
+def test_assignment_that_another_one_replaces(first, second):
+    """Both were printed as kept, and one of them was in force."""
+    run = sutroctl("policy", "set", "web", first, "Importance=7", second, **NOWHERE)
+    assert (run.status, run.out) == (2, "")
+    assert f"{first} and {second}: only the later one would hold" in run.err
+
+
+def test_key_for_several_paths(machine, sutrod):
+    """Each has its own setting, and an empty value before them takes back the earlier ones."""
+    assert sutroctl("policy", "set", "web", "Weight=3", "Weight=/srv 4").status == 0
+    limits = ["Weight=", "Weight=5", "Weight=/srv 6", "LatencyTarget=any 5ms"]
+    found = sutroctl("policy", "set", "web", *limits, "LatencyTarget=/srv 6ms", "--json").json()
+    there = [f"{entry['key']}={entry['value']}" for entry in found["policy"] if entry["in_force"]]
+    assert sorted(there) == sorted([*limits[1:], "LatencyTarget=/srv 6ms"])
 
 
 def test_limit_on_a_partition(machine, sutrod):
