@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Text for people: aligned, without lines and boxes, at most 100 columns.
+"""Text for people: aligned, without lines and boxes, sentences in at most 100 columns.
 
-Colours appear on a terminal only (rich sees to that, and obeys NO_COLOR). Long names fold instead
-of being cut, because readers copy them. A number is never cut: 30 in the place of 300 is a wrong
-one. A table that is wider than the window goes on in the next line of the terminal.
+Colours appear on a terminal only (rich sees to that, and obeys NO_COLOR). On a terminal, long names
+fold instead of being cut, because readers copy them. A number is never cut: 30 in the place of 300
+is a wrong one. A table that is wider than the window goes on in the next line of the terminal.
+
+In a pipe no cell folds: a search for a name finds the whole line of its row, however long.
 """
 
 import sys
@@ -27,9 +29,13 @@ GOOD, BAD, FAINT, NAME = "green", "bold red", "dim", "bold"
 
 
 class Output(Console):
-    """A console with or without a legend: heads of columns, and hints below them."""
+    """A console with or without a legend: heads of columns, and hints below them.
+
+    `folds`: names in tables fold to the width of the window.
+    """
 
     legend = True
+    folds = True
     _least = 0
 
     @property
@@ -63,10 +69,12 @@ class _Columns(Table):
     def _prepare(self, console: Console) -> int:
         """Decide on the heads, and on the least width of each column; return that of the table."""
         self.show_header = getattr(console, "legend", True)
+        folds = getattr(console, "folds", True)
         for column in self.columns:
             cells = [*column.cells, *([column.header] if self.show_header else [])]
             whole = max((cell_len(str(cell)) for cell in cells), default=0)
-            column.min_width = whole if column.no_wrap else min(whole, NAME_LETTERS)
+            is_whole = column.no_wrap or not folds
+            column.min_width = whole if is_whole else min(whole, NAME_LETTERS)
         least = sum((column.min_width or 0) + self.padding[1] for column in self.columns)
         # The last one has no blanks behind it, and rich adds them to its least width.
         last = self.columns[-1]
@@ -85,10 +93,10 @@ class _Columns(Table):
 
 
 def console(legend: bool = True) -> Output:
-    """A console on stdout; a pipe has WIDTH columns, whatever COLUMNS is."""
+    """A console on stdout; sentences in a pipe have WIDTH columns, whatever COLUMNS is."""
     width = None if sys.stdout.isatty() else WIDTH
     out = Output(width=width, highlight=False, markup=False, emoji=False)
-    out.legend = legend
+    out.legend, out.folds = legend, width is None
     return out
 
 

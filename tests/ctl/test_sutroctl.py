@@ -64,6 +64,8 @@ PROMISED = {
 
 # A cause is found again every 5 s, and a need at each step, by the costs that are measured then.
 SHORTAGE = re.compile(r"need \d{3} % of the time of /dev/hd[ab]")
+# Tables in a pipe that are wider than a sentence, for no name folds.
+WIDE = ("top", "top-device")
 NEED = re.compile(r"needs 7\d % of (/dev/hd[ab])")
 
 
@@ -83,7 +85,7 @@ def test_text(sutrod, name, args=None):
     if os.environ.get("SUTRO_GOLDEN") == "write":
         golden.write_text(text)
     assert text == golden.read_text()
-    assert max(len(line) for line in run.out.splitlines()) <= 100
+    assert max(len(line) for line in run.out.splitlines()) <= 100 or name in WIDE
     assert "\x1b" not in run.out
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.padding import Padding
 from rich.tree import Tree
-from sutro.text import Output, columns, percent, scheduler, size
+from sutro.text import Output, columns, console, percent, scheduler, size
 
 
 @pytest.mark.parametrize(
@@ -74,6 +74,25 @@ def test_numbers_are_whole_in_a_narrow_window(width, depth):
     head, row = (line.rstrip() for line in printed(width, root)[depth + 1 : depth + 3])
     assert head.endswith("WEIGHT      GOT    READ/s")
     assert re.search(r"databa\S*\s+300  100.0 %  30.1 MiB$", row)
+
+
+@pytest.mark.parametrize("depth", [0, 3])
+def test_names_are_whole_in_a_pipe(monkeypatch, depth):
+    """So grep finds them; sentences have at most 100 columns there as well."""
+    pipe = io.StringIO()
+    monkeypatch.setattr("sys.stdout", pipe)
+    name = f"/machine.slice/{150 * 'x'}.scope"
+    table = columns("UNIT", "PATH", ">WEIGHT")
+    table.add_row(name, "/dev/disk/by-id/a b c", "300")
+    root = branch = Tree("disk")
+    for _ in range(depth):
+        branch = branch.add("disk")
+    branch.add(table)
+    out = console()
+    out.print(root)
+    assert f"{name}  /dev/disk/by-id/a b c     300" in pipe.getvalue()
+    out.print(40 * "word ")
+    assert max(len(line) for line in pipe.getvalue().splitlines()[-2:]) <= 100
 
 
 def test_a_wide_table_does_not_widen_other_texts():
