@@ -104,6 +104,7 @@ static void world_check_verdict(const struct world *world,
 			      (sliced ||
 			       (core->in_flight >= SUTRO_DEPTH_MIN &&
 				(core->nr_active > 1 || t->busy_ns ||
+				 sutro_alone_is_full(core) ||
 				 sutro_is_shallow(core, world->now_ns)))),
 		      "%u queued, %u in flight, %u active", core->queued,
 		      core->in_flight, core->nr_active);
