@@ -126,8 +126,8 @@ void sutro_leave(struct sutro_core *core, struct sutro_group *group, u64 now_ns)
 void sutro_alone_completed(struct sutro_core *core, u64 estimate_ns, u64 now_ns)
 {
 	struct sutro_alone *window = &core->alone_window;
-	u64 most_ns = sutro_alone_ns(core->tunables.latency_ns);
 	s64 length_ns = now_ns - window->begin_ns;
+	u64 most_us;
 
 	if (!core->in_flight || core->nr_active > 1 ||
 	    core->tunables.rotational) {
@@ -139,9 +139,13 @@ void sutro_alone_completed(struct sutro_core *core, u64 estimate_ns, u64 now_ns)
 		return;
 	if (window->nr < SUTRO_ALONE_WINDOWS)
 		window->nr++;
-	if (window->nr == SUTRO_ALONE_WINDOWS)
-		window->most_ns =
-			div64_u64(window->done_ns * most_ns, length_ns);
+	if (window->nr == SUTRO_ALONE_WINDOWS) {
+		/* Estimates may be far too high: in ns, the product could overflow. */
+		most_us = div_u64(sutro_alone_ns(core->tunables.latency_ns),
+				  1000);
+		window->most_ns = div64_u64(window->done_ns * most_us,
+					    div_u64(length_ns, 1000));
+	}
 	window->begin_ns = now_ns;
 	window->done_ns = 0;
 }

@@ -53,7 +53,7 @@
  *
  * A group that comes to a device at work may have next to nothing from the first request on: with
  * less than TRIAL_FARTHEST percent of its due, after TRIAL_PLAIN requests, its trial ends at once.
- * When a device begins to work, costs are guesses and its cache is empty: then it is not.
+ * While a device begins to work, costs are guesses and its cache is empty: a trial goes on then.
  *
  *	b (weight 100) writes 1 MiB, 7.4 ms each, and has nine at the device.  Then a (1000) reads
  *	4 KiB at a time for a second.  Its first read waits for these, and each of the next ones for
