@@ -27,6 +27,32 @@
 /* Users make mounts, too: paths are resolved again once in this time at most. */
 #define MOUNTS_REST_USEC 1000000U
 
+/* A switch of sutrod itself is reported at its end, by leaf_end(). */
+static void report_switch(const struct manager *m, const struct device *leaf,
+			  const char *before)
+{
+	struct device former = *leaf;
+	bool is_loss;
+
+	if (leaf->is_switching || !before || !*before || !leaf->scheduler ||
+	    streq(before, leaf->scheduler))
+		return;
+	former.scheduler = (char *)before;
+	is_loss = actuator_backend(&m->actuator, &former) &&
+		  !actuator_backend(&m->actuator, leaf);
+	log_event(EVENT_LEAF_SWITCHED_BY_OTHERS,
+		  is_loss ? LOG_WARNING : LOG_INFO,
+		  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node },
+			       { "SUTRO_SCHEDULER", leaf->scheduler },
+			       { "SUTRO_PREVIOUS", before }),
+		  "%s: scheduler %s -> %s, switched by another program%s%s%s.",
+		  leaf->node, before, leaf->scheduler,
+		  is_loss ? ": weights have no effect there. To select sutro: "
+			    "\"sutroctl use "
+			  : "",
+		  is_loss ? leaf->node : "", is_loss ? "\"" : "");
+}
+
 int manager_read_schedulers(struct manager *m)
 {
 	bool switched = false;
@@ -42,6 +68,7 @@ int manager_read_schedulers(struct manager *m)
 		    device_read_scheduler(d, &m->machine.roots) == -ENOMEM)
 			return -ENOMEM;
 		if (d->scheduler && !streq(before, d->scheduler)) {
+			report_switch(m, d, before);
 			manager_leaf_switched(m, d);
 			switched = true;
 		}
@@ -209,9 +236,13 @@ static void forget_removed(struct manager *m, const struct topology *new)
 		const struct device *d = old->devices[i];
 		const struct device *now = topology_by_devno(new, d->devno);
 
-		if ((now && now->diskseq == d->diskseq) ||
-		    (d->queue &&
-		     d->queue == queue_inode(&m->machine.roots, d->name)))
+		if (now && now->diskseq == d->diskseq) {
+			if (now->leaf)
+				report_switch(m, now, d->scheduler);
+			continue;
+		}
+		if (d->queue &&
+		    d->queue == queue_inode(&m->machine.roots, d->name))
 			continue;
 		forget_lines(m, d, now != NULL);
 		if (d->leaf)

@@ -36,6 +36,7 @@ enum event {
 	EVENT_POLICIES_RELOADED,
 	EVENT_RELOADED,
 	EVENT_COSTS_IGNORED,
+	EVENT_LEAF_SWITCHED_BY_OTHERS,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

@@ -192,6 +192,26 @@ def test_leaf_is_used_and_released(machine: Machine, sutrod: Sutrod, journal: Jo
     ]
 
 
+def test_leaf_that_others_switch(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """A switch by another program is reported once; one away from sutro is a warning."""
+    sutrod.start(**journal.environment)
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    assert not journal.of("LEAF_SWITCHED_BY_OTHERS")
+    for number, scheduler in enumerate(("none", "bfq", "sutro"), 1):
+        machine.set_scheduler("sdd", scheduler)
+        sutrod.until(lambda n=number: len(journal.of("LEAF_SWITCHED_BY_OTHERS")) == n)
+    sutrod.call("Reload")
+    sutrod.elapse(2 * RECONCILE_S)
+    messages = journal.of("LEAF_SWITCHED_BY_OTHERS")
+    assert subset(messages, "LEAF", "PREVIOUS", "SCHEDULER") == [
+        ("/dev/sdd", "sutro", "none"),
+        ("/dev/sdd", "none", "bfq"),
+        ("/dev/sdd", "bfq", "sutro"),
+    ]
+    assert [one["PRIORITY"] for one in messages] == ["4", "6", "6"]
+    assert len(journal.of("LEAF_SWITCHED")) == 1
+
+
 def test_costs_that_are_ignored(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
     """A damaged file of a disk is reported with the disk."""
     machine.set_scheduler("sdd", "sutro")
