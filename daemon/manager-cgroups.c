@@ -13,6 +13,7 @@
 #include "control/ceiling.h"
 #include "control/class.h"
 #include "control/enforce.h"
+#include "control/promised.h"
 #include "control/reserve.h"
 #include "host/event.h"
 #include "manager.h"
@@ -101,6 +102,19 @@ static int apply_weights(struct manager *m, struct cgroup *c)
 	return err;
 }
 
+static int report_capacities(struct manager *m)
+{
+	const struct admission_base base = {
+		.machine = &m->machine,
+		.policies = m->policies,
+		.clients = &m->clients,
+		.plant = &m->governor.plant,
+		.actuator = &m->actuator,
+	};
+
+	return promised_report(&base, &m->conf->capacities);
+}
+
 static int flush(struct manager *m)
 {
 	struct cgroup_list chosen = TAILQ_HEAD_INITIALIZER(chosen);
@@ -138,6 +152,7 @@ static int flush(struct manager *m)
 			  m->machine.dry_run ? "it writes nothing"
 					     : "weights are in force");
 		sd_notify(false, "READY=1");
+		return report_capacities(m);
 	}
 	return 0;
 }
@@ -308,6 +323,8 @@ static void end_comparison(struct manager *m)
 {
 	if (m->ready)
 		crashes_forget(&m->machine.roots);
+	if (m->ready && report_capacities(m) < 0)
+		log_oom();
 	request_lost(m);
 	rest_after_comparison(m, m->compare_took_usec);
 }

@@ -114,6 +114,8 @@ static int load_conf(struct manager *m)
 	manager_log_sentences(errors);
 	if (err)
 		return err;
+	if (m->conf)
+		capacities_keep_state(&conf->capacities, &m->conf->capacities);
 	conf_free(m->conf);
 	m->conf = conf;
 	m->bus.conf = conf;

@@ -75,7 +75,7 @@ struct bus {
 	const struct sampler *watcher;
 	const struct governor *governor;
 	const struct actuator *actuator;
-	const struct conf *conf;
+	struct conf *conf;
 	const struct units *units;
 	const sd_bus_vtable *members;
 	bool is_open;

@@ -46,9 +46,8 @@ static struct admission_base base_of(const struct bus *b)
 
 static int judge(const struct bus *b, const char *unit,
 		 const struct promised *before, const struct promised *after,
-		 enum promise_key k, sd_bus_error *error)
+		 struct capacity *c, enum promise_key k, sd_bus_error *error)
 {
-	const struct capacity *c = after->capacity;
 	_cleanup_free_ char *all = value_format_size(after->declared[k]);
 	_cleanup_free_ char *was = value_format_size(before->rate[k]);
 	_cleanup_free_ char *would = value_format_size(after->rate[k]);
@@ -63,6 +62,7 @@ static int judge(const struct bus *b, const char *unit,
 			"with this setting it would be %s. Lower a floor, or "
 			"set Admission=warn in sutrod.conf.",
 			unit, key, c->path, all, was, would);
+	c->exceeded[k] = true;
 	log_event(EVENT_CAPACITY_EXCEEDED, LOG_WARNING,
 		  EVENT_FIELDS({ "SUTRO_UNIT", unit },
 			       { "SUTRO_DEVICE", c->path }),
@@ -93,7 +93,7 @@ static struct proposed *list_reserved(const struct bus *b, size_t *ret_n)
 static int admit(const struct bus *b, const struct proposed *proposed,
 		 sd_bus_error *error)
 {
-	const struct capacities *l = &b->conf->capacities;
+	struct capacities *l = &b->conf->capacities;
 	_cleanup_free_ struct promised *before = NULL, *after = NULL;
 	const struct admission_base base = base_of(b);
 	size_t n;
@@ -112,7 +112,7 @@ static int admit(const struct bus *b, const struct proposed *proposed,
 			    after[i].rate[k] > after[i].declared[k] &&
 			    after[i].rate[k] > before[i].rate[k])
 				r = judge(b, proposed->unit, &before[i],
-					  &after[i], k, error);
+					  &after[i], &l->items[i], k, error);
 	return r;
 }
 

@@ -217,6 +217,45 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
 	return err;
 }
 
+/* ---- reports ---- */
+
+static int report(const struct promised *sum, enum promise_key k, bool exceeds)
+{
+	_cleanup_free_ char *all = value_format_size(sum->declared[k]);
+	_cleanup_free_ char *is = value_format_size(sum->rate[k]);
+
+	if (!all || !is)
+		return -ENOMEM;
+	log_event(exceeds ? EVENT_CAPACITY_EXCEEDED : EVENT_CAPACITY_KEPT,
+		  exceeds ? LOG_WARNING : LOG_INFO,
+		  EVENT_FIELDS({ "SUTRO_DEVICE", sum->capacity->path }),
+		  "%s: %s: %s of %s are promised%s.", sum->capacity->path,
+		  promise_info(k)->name, is, all,
+		  exceeds ? ", so some floors may not hold"
+			  : ", so the floors fit again");
+	return 0;
+}
+
+int promised_report(const struct admission_base *base, struct capacities *l)
+{
+	_cleanup_free_ struct promised *sums = NULL;
+	int err = l->n ? promised_sum(base, l, NULL, 0, &sums) : 0;
+
+	for (size_t i = 0; i < l->n && !err; i++)
+		for (enum promise_key k = 0; k < CAPACITY_KEYS && !err; k++) {
+			bool exceeds = sums[i].rate[k] > sums[i].declared[k];
+			bool *is_known = &l->items[i].exceeded[k];
+
+			/* Without a device, or with a later declaration. */
+			if (!sums[i].device || !sums[i].declared[k] ||
+			    exceeds == *is_known)
+				continue;
+			*is_known = exceeds;
+			err = report(&sums[i], k, exceeds);
+		}
+	return err;
+}
+
 /* ---- proposed policies ---- */
 
 static int judge(struct admission *a, const struct promised *sum,

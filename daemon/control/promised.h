@@ -44,6 +44,13 @@ int promised_sum(const struct admission_base *base, const struct capacities *l,
  */
 void promised_warn(const struct machine *m, struct capacities *l);
 
+/**
+ * promised_report() - log, once, devices whose floors exceed the capacity, and when they fit again
+ *
+ * The floors may come from any file. Return: 0 or -ENOMEM.
+ */
+int promised_report(const struct admission_base *base, struct capacities *l);
+
 /** promised_judge() - judge the devices of @a by their declared capacities, too */
 int promised_judge(struct admission *a, const struct capacities *l);
 

@@ -42,6 +42,7 @@ static const char *const ids[] = {
 	[EVENT_RELOADED] = "31817baef67c461e93e5a0e353dd0101",
 	[EVENT_COSTS_IGNORED] = "f9a9d810c6364f06b3fb9ff23525c696",
 	[EVENT_LEAF_SWITCHED_BY_OTHERS] = "63a7f2567a9b41a885ca28491d17d5c3",
+	[EVENT_CAPACITY_KEPT] = "2cc69027291b4140ac0d30e46ba51a59",
 };
 
 static int add(char ***assignments, const char *name, const char *value)

@@ -37,6 +37,7 @@ enum event {
 	EVENT_RELOADED,
 	EVENT_COSTS_IGNORED,
 	EVENT_LEAF_SWITCHED_BY_OTHERS,
+	EVENT_CAPACITY_KEPT,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

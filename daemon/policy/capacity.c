@@ -74,6 +74,17 @@ int capacities_parse(struct capacities *l, const char *text)
 	return err;
 }
 
+void capacities_keep_state(struct capacities *l,
+			   const struct capacities *before)
+{
+	for (size_t i = 0; i < l->n; i++)
+		for (size_t b = 0; b < before->n; b++)
+			if (streq(l->items[i].path, before->items[b].path))
+				memcpy(l->items[i].exceeded,
+				       before->items[b].exceeded,
+				       sizeof(l->items[i].exceeded));
+}
+
 void capacities_done(struct capacities *l)
 {
 	for (size_t i = 0; i < l->n; i++)

@@ -12,11 +12,13 @@
  * @path: a node, link or mount point, as declared
  * @rate: by the key of the floor, in its unit; 0: not declared
  * @warned: by the key; it was logged that a later line replaces the rate
+ * @exceeded: by the key; it was logged that floors exceed the rate
  */
 struct capacity {
 	char *path;
 	uint64_t rate[CAPACITY_KEYS];
 	bool warned[CAPACITY_KEYS];
+	bool exceeded[CAPACITY_KEYS];
 };
 
 /** struct capacities - a list; one for each path */
@@ -32,6 +34,9 @@ struct capacities {
  * Return: 0; -EINVAL, -ERANGE: nothing has changed; -ENOMEM.
  */
 int capacities_parse(struct capacities *l, const char *text);
+/** capacities_keep_state() - take over what was logged about the same paths in @before */
+void capacities_keep_state(struct capacities *l,
+			   const struct capacities *before);
 void capacities_done(struct capacities *l);
 
 #endif

@@ -104,6 +104,56 @@ def test_paths_of_proposals_are_not_reported(
     assert not journal.of("PATH_UNRESOLVED") + journal.of("PATH_RESOLVED")
 
 
+def overcommit(machine: Machine, rate: str) -> None:
+    """A file with a floor of db on /data."""
+    text = f"[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin=/data {rate}\n"
+    machine.write("/etc/sutro/policy.d/db.policy", text)
+
+
+@pytest.mark.usefixtures("data")
+def test_capacity_that_files_exceed(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """Reported once at the start and after a change of files, and once when the floors fit."""
+    systemd.start("db.service")
+    machine.write(CONF, REFUSE)
+    overcommit(machine, "500M")
+    sutrod.start(**journal.environment)
+    (message,) = journal.of("CAPACITY_EXCEEDED")
+    assert message["SUTRO_DEVICE"] == "/dev/sdd" and message["PRIORITY"] == "4"
+    assert "ReadBandwidthMin: 500M of 400M are promised" in message["MESSAGE"]
+    overcommit(machine, "600M")
+    sutrod.call("Reload")
+    sutrod.elapse(3 * RECONCILE_S)
+    assert len(journal.of("CAPACITY_EXCEEDED")) == 1 and not journal.of("CAPACITY_KEPT")
+    overcommit(machine, "400M")
+    sutrod.call("ReloadPolicies")
+    sutrod.until(lambda: bool(journal.of("CAPACITY_KEPT")), 2 * RECONCILE_S)
+    machine.write(CONF, REFUSE.replace("400M", "300M"))
+    sutrod.call("Reload")
+    sutrod.until(lambda: len(journal.of("CAPACITY_EXCEEDED")) == 2)
+    sutrod.elapse(3 * RECONCILE_S)
+    assert subset(journal.of("CAPACITY_KEPT"), "DEVICE") == [("/dev/sdd",)]
+    assert len(journal.of("CAPACITY_EXCEEDED")) == 2
+
+
+@pytest.mark.usefixtures("data")
+def test_capacity_that_a_setting_exceeds(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """With Admission=warn, each such setting is reported, and its end."""
+    systemd.start("db.service")
+    machine.write(CONF, REFUSE.replace("refuse", "warn"))
+    sutrod.start(**journal.environment)
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/data 401M")
+    sutrod.elapse(3 * RECONCILE_S)
+    (message,) = journal.of("CAPACITY_EXCEEDED")
+    assert "db.service" in message["MESSAGE"]
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/data 400M")
+    sutrod.until(lambda: bool(journal.of("CAPACITY_KEPT")), 2 * RECONCILE_S)
+    assert len(journal.of("CAPACITY_EXCEEDED")) == 1
+
+
 @pytest.mark.usefixtures("data")
 def test_path_on_a_dead_file_server(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
