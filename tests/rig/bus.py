@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Calls of sutrod over the system bus, by busctl: no library between the test and the daemon."""
 
+import contextlib
 import json
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -146,3 +148,12 @@ class Listener:
     def of(self, member: str, from_s: float, to_s: float = float("inf")) -> list[Signal]:
         """Signals of one name in a window."""
         return [s for s in self.heard if s.member == member and from_s <= s.at_s <= to_s]
+
+
+@contextlib.contextmanager
+def none_infeasible() -> Iterator[None]:
+    """No promise is reported as infeasible meanwhile."""
+    with Listener() as heard:
+        yield
+        changes = [one.arguments for one in heard.of("PromiseChanged", 0)]
+    assert not [one for one in changes if one[3] == "infeasible"], changes

@@ -221,6 +221,12 @@ def node(machine: Node) -> Iterator[Node]:
 
 def test_guaranteed_pod_beside_two(node: Node) -> None:
     """It has 0.95 of its floor in the worst 2 s, and loses it without the daemon."""
+    with bus.none_infeasible():
+        keep_and_lose(node)
+
+
+def keep_and_lose(node: Node) -> None:
+    """Measure a pod with a floor beside noisy ones, with the daemon and without it."""
     pod = node.pod("kept", **{"read-min.data": f"{FLOOR_MBPS}M"}).start()
     noisy = [node.pod(f"noisy{n}").start(seed=n + 2) for n in range(2)]
 
@@ -259,11 +265,25 @@ def test_refused(node: Node) -> None:
     run("umount", memory.volume)
     assert 'volume "data" is out of reach' in message
     assert "tmpfs: it is in memory" in message
-    node.pod("first", **{"read-min.data": "30M"}).start()
-    too_much = node.pod("second", **{"read-min.data": "11M"})
-    assert "can promise 40M, of which 30M are promised" in refused(too_much)
-    mine = [one["unit"] for one in bus.promises()]
-    assert mine == ["kubepods-podfirst.slice"]
+    with bus.none_infeasible():
+        first = node.pod("first", **{"read-min.data": "30M"}).start()
+        too_much = node.pod("second", **{"read-min.data": "11M"})
+        assert "can promise 40M, of which 30M are promised" in refused(too_much)
+        mine = [one["unit"] for one in bus.promises()]
+        assert mine == ["kubepods-podfirst.slice"]
+        wait_for(lambda: first.floors()[0][2] == "held", f"held: {bus.promises()}", SLOW_S)
+
+
+def test_image_is_complete(tmp_path: Path) -> None:
+    """The program runs with the files that the Containerfile copies, and without any others."""
+    text = Path("/usr/share/sutro-nri/Containerfile").read_text()
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and line[0] != "#"]
+    assert [word for word, _ in lines] == ["FROM", "COPY", "ENTRYPOINT"]
+    base, copied, entry = (rest for _, rest in lines)
+    source, target = copied.split()
+    assert base == "scratch"
+    shutil.copy(f"/usr/bin/{source}", tmp_path / target.removeprefix("/"))
+    assert "usage: sutro-nri plugin" in run("chroot", tmp_path, *json.loads(entry), "--help")
 
 
 @pytest.mark.parametrize(
