@@ -92,7 +92,7 @@ _sutroctl() {
 	case $prev in
 	--schedulers) files='' words='none mq-deadline kyber bfq iocost sutro' ;;
 	--only) files='' words=$(sutroctl test --list --no-legend 2>/dev/null | cut -d' ' -f1) ;;
-	--order) files='' words='state unit device value granted got share weight' ;;
+	--order) files='' words='state unit device value granted got leaf share weight' ;;
 	--json) [[ -z $value ]] || files='' words='pretty short off' ;;
 	--host | -H) files='' words='' hosts=yes ;;
 	esac

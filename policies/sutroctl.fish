@@ -70,7 +70,7 @@ complete -c sutroctl -n '__sutroctl_policy reset' -a "$keys"
 complete -c sutroctl -n '__sutroctl_policy check' -F
 
 set -l top -c sutroctl -n '__sutroctl_verb top'
-complete $top -l order -x -a 'state unit device value granted got share weight' -d 'sort by a column'
+complete $top -l order -x -a 'state unit device value granted got leaf share weight' -d 'sort by a column'
 complete $top -s r -l reverse -d 'sort in the other direction'
 complete $top -l filter -x -d 'only units and devices with a text'
 complete $top -l active -d 'only units that used a device in the last second'

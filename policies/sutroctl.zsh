@@ -94,7 +94,7 @@ case $verb in
   (latency|'policy show'|'policy cat'|'policy edit') arguments=('1:unit:_sutroctl_units') ;;
   (top)
     arguments=(
-      '--order[sort by a column]:column:(state unit device value granted got share weight)'
+      '--order[sort by a column]:column:(state unit device value granted got leaf share weight)'
       '(-r --reverse)'{-r,--reverse}'[sort in the other direction]'
       '--filter[only units and devices with a text]:text:'
       '--active[only units that used a device in the last second]'

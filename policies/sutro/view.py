@@ -20,6 +20,8 @@ Place = tuple[str, str]  # a row: its cgroup and its device
 
 PERIODS_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 PAGE_ROWS = 10
+# Behind each name of a leaf.
+LAST = "\U0010ffff"
 # From the table to the details of a unit, and to its processes.
 TABLE, UNIT, PROCESSES = PAGES = ("table", "unit", "processes")
 
@@ -53,6 +55,7 @@ ORDERS: dict[str, Callable[[Dict], Any]] = {
     "value": lambda row: -_most(row, _value),
     "granted": lambda row: -_most(row, lambda line: _value(line) * line["granted"]),
     "got": lambda row: -_most(row, lambda line: line["got"]),
+    "leaf": lambda row: min((leaf["leaf"] for leaf in row["leaves"]), default=LAST),
     "share": lambda row: -_share(row),
     "weight": lambda row: -max((leaf["weight"] for leaf in row["leaves"]), default=0),
 }

@@ -121,7 +121,7 @@ def test_zsh_has_the_values():
     [
         ("top --order = s", "state share"),
         ("top --order s", "state share"),
-        ("top --order =", "state unit device value granted got share weight"),
+        ("top --order =", "state unit device value granted got leaf share weight"),
         ("--json = s", "short"),
         ("status --json =", "pretty short off"),
         ("top --json s", "sub/"),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sutro.answer import wait
 from sutro.keys import Click, decode
+from sutro.show_top import HEADERS, LEAF_HEADERS
 from sutro.top import _next
 from sutro.view import ACTIONS, HELP, ORDERS, PROCESSES, TABLE, UNIT, View, is_active
 
@@ -50,6 +51,7 @@ def shown(view, rows=ROWS):
         ("value", "/a.slice/x.service"),
         ("granted", "/a.slice/x.service"),
         ("got", "/b.service"),
+        ("leaf", "/a.slice/x.service/inner"),
         ("share", "/b.service"),
         ("weight", "/b.service"),
     ],
@@ -59,6 +61,17 @@ def test_order(order, first):
     forward = shown(View(order=order))
     assert forward[0] == first and len(forward) == len(ROWS)
     assert shown(View(order=order, reverse=True)) == forward[::-1]
+
+
+def test_order_has_every_column():
+    assert {head.strip(">").lower() for head in (*HEADERS, *LEAF_HEADERS) if head} == set(ORDERS)
+
+
+def test_order_by_leaf():
+    """A row has its first leaf; rows without one are the last."""
+    several = row("/z.service") | {"leaves": [{"leaf": "/dev/sdb"}, {"leaf": "/dev/sda"}]}
+    rows = [row("/none") | {"leaves": []}, row("/x", device="/dev/sdb"), several]
+    assert shown(View(order="leaf"), rows) == ["/z.service", "/x", "/none"]
 
 
 def test_filter_and_active():
