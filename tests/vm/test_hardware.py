@@ -18,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import iocost
 from rig import bus, scheduler
 from rig.crowd import Watcher
 from rig.modeldisk import ModelDisk, Truth
 from rig.shell import run, wait_for
 from rig.stack import Stack
+from rig.unit import CGROUP_ROOT
 
 BUILD = Path("/mnt/build")
 STATE = Path("/run/sutro-tests/state.json")
@@ -33,6 +35,7 @@ STRIPE = {"kind": "striped", "name": "str", "over": ["ssd0", "ssd1"]}
 MEASURE_S = "8"
 PATIENCE_S = 600.0
 NR_REQUESTS = 77
+SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq", "iocost", "sutro")
 # Bytes of equal jobs against their device time, and the elevator's account against it.
 RATIO_ERROR, SHARE_ERROR = 0.05, 0.03
 
@@ -170,6 +173,21 @@ def test_shares_agree_with_the_truth(ssd: ModelDisk) -> None:
             true = times[unit] / sum(times.values())
             assert record["value"] == pytest.approx(true, abs=SHARE_ERROR), (name, unit)
     assert outcome.value("sizes", "none", "share", "small")["by"] == "progress"
+
+
+def test_all_schedulers(ssd: ModelDisk) -> None:
+    """Each has a run, whose ratio is true; iocost is enabled for its own only, and afterwards."""
+    numbers = {"ssd0": {"kind": "ssd", "bus_kbps": DISK["bus_kbps"]}}
+    with iocost.enabled([ssd], numbers, {"ssd0": ssd.truth()}):
+        outcome = outcome_of(ssd, "--only", "two-to-one")
+        check_restored("ssd0")
+        assert f"{ssd.devno} enable=1" in (CGROUP_ROOT / "io.cost.qos").read_text()
+    assert outcome.data["unavailable"] == {}
+    for name in SCHEDULERS:
+        times = outcome.times("two-to-one", name)
+        record = outcome.value("two-to-one", name, "ratio")
+        true = times["g0"] / times["g1"]
+        assert record["value"] == pytest.approx(true, rel=RATIO_ERROR), name
 
 
 def test_a_floor_and_one_reader(ssd: ModelDisk) -> None:
