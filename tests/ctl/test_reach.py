@@ -22,6 +22,8 @@ MOUNTS = """\
 31 22 0:44 / /auto rw - autofs systemd-1 rw
 32 22 0:45 / /one rw - bcachefs /dev/sde rw
 33 22 0:46 / /several rw - bcachefs /dev/sdf:/dev/sdg rw
+48 22 0:48 / /tank rw - zfs tank/data rw
+49 22 0:49 / /fuse rw - fuse.spdk spdk rw
 34 22 0:47 / /colon rw - btrfs /dev/disk/by-path/pci-0000:00:1f.2-ata-1 rw
 """
 DEVICELESS = "it lies on {}, which has no block device"
@@ -39,7 +41,8 @@ def root(tmp_path, monkeypatch):
     """A machine with these mounts, whose PID 1 has the same."""
     root = tmp_path.resolve() / "machine"
     for folder in ("proc/1", "proc/self", "srv/a b/c", "srv/a", "data/x", "home", "mnt", "auto",
-                   "one", "several", "colon", "tmp", "var/tmp", "etc", "run"):  # fmt: skip
+                   "one", "several", "colon", "tank", "fuse", "tmp", "var/tmp", "etc",
+                   "run"):  # fmt: skip
         (root / folder).mkdir(parents=True)
     for process in ("1", "self"):
         (root / f"proc/{process}/mountinfo").write_text(MOUNTS)
@@ -61,6 +64,8 @@ def root(tmp_path, monkeypatch):
         ("/proc/1", DEVICELESS.format("proc")),
         ("/data/x", ""),
         ("/home", DEVICELESS.format("nfs4")),
+        ("/tank", DEVICELESS.format("zfs")),
+        ("/fuse", DEVICELESS.format("fuse.spdk")),
         ("/mnt", ""),
         ("/auto", ""),
         ("/one", ""),
