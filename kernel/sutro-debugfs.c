@@ -292,7 +292,7 @@ static int sutro_group_costs_show(struct seq_file *sf, void *v)
 	seq_puts(sf, "# ");
 	sutro_show_path(sf, sblkg);
 	seq_putc(sf, '\n');
-	costs = sblkg->rotational ? READ_ONCE(sblkg->costs) : NULL;
+	costs = sutro_blkg_costs(sblkg);
 	if (costs)
 		sutro_show_costs(sf, costs);
 	return 0;

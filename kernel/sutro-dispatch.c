@@ -148,6 +148,16 @@ u64 sutro_request_cost_ns(struct sutro_queue *sq,
 	return data_race(sutro_cost_estimate(&sq->device, costs, class, bytes));
 }
 
+/* Allocate the costs of a group.  Without memory, the next request tries again. */
+static void sutro_costs_make(struct sutro_blkg *sblkg)
+{
+	struct sutro_costs *costs =
+		kzalloc(sizeof(*costs), GFP_NOWAIT | __GFP_NOWARN);
+
+	/* Pairs with READ_ONCE() in sutro_blkg_costs(). */
+	smp_store_release(&sblkg->costs, costs);
+}
+
 /**
  * sutro_price - a request leaves for the device
  * @sq:		the leaf
@@ -166,8 +176,7 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	u64 cost_ns, wait_ns;
 
 	if (sblkg->rotational && !sblkg->costs)
-		WRITE_ONCE(sblkg->costs, kzalloc(sizeof(*sblkg->costs),
-						 GFP_NOWAIT | __GFP_NOWARN));
+		sutro_costs_make(sblkg);
 	cost_ns = sutro_request_cost_ns(sq, sutro_blkg_costs(sblkg), rq);
 	wait_ns = sutro_rq_waited_ns(rq, now_ns);
 

@@ -57,13 +57,17 @@ static struct sutro_member *sutro_member_new(struct sutro_blkg *sblkg)
 static struct sutro_member *sutro_member_get(struct sutro_blkg *sblkg)
 {
 	struct sutro_busy *busy = sutro_busy(sblkg);
+	struct sutro_member *member;
 
 	if (!busy)
 		return NULL;
-	if (!busy->member)
+	member = busy->member;
+	if (!member) {
+		member = sutro_member_new(sblkg);
 		/* Pairs with READ_ONCE() in sutro_member_of(). */
-		smp_store_release(&busy->member, sutro_member_new(sblkg));
-	return busy->member;
+		smp_store_release(&busy->member, member);
+	}
+	return member;
 }
 
 /* May there be one more member? */

@@ -239,10 +239,14 @@ static struct sutro_busy *sutro_busy_new(const struct sutro_blkg *sblkg)
  */
 struct sutro_busy *sutro_busy(struct sutro_blkg *sblkg)
 {
-	if (unlikely(!sblkg->busy))
+	struct sutro_busy *busy = sblkg->busy;
+
+	if (unlikely(!busy)) {
+		busy = sutro_busy_new(sblkg);
 		/* Pairs with READ_ONCE() in sutro_show_rlat() and sutro_member_of(). */
-		smp_store_release(&sblkg->busy, sutro_busy_new(sblkg));
-	return sblkg->busy;
+		smp_store_release(&sblkg->busy, busy);
+	}
+	return busy;
 }
 
 /*

@@ -193,7 +193,8 @@ static void sutro_requests_line_up(struct sutro_queue *sq,
 			sutro_requests_append(&requests->prompt, rq);
 			return;
 		}
-		WRITE_ONCE(requests->rings, rings);
+		/* Pairs with READ_ONCE() in sutro_show_prio(). */
+		smp_store_release(&requests->rings, rings);
 	}
 	lane = sutro_lane_find(&sq->pool, &rings->of[sync][prio], rq,
 			       READ_ONCE(sq->discipline));

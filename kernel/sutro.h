@@ -345,7 +345,8 @@ static inline struct blkcg_gq *sutro_to_blkg(struct sutro_blkg *sblkg)
 /* Costs of the group's requests; NULL if they are the leaf's, or there was no memory. */
 static inline struct sutro_costs *sutro_blkg_costs(struct sutro_blkg *sblkg)
 {
-	return sblkg->rotational ? sblkg->costs : NULL;
+	/* Pairs with smp_store_release() in sutro_costs_make(). */
+	return sblkg->rotational ? READ_ONCE(sblkg->costs) : NULL;
 }
 
 /* The inode number of the cgroup's directory. */
