@@ -422,7 +422,7 @@ static inline bool sutro_core_is_full(const struct sutro_core *core)
 /* For how long may the device have work, if it has this latency? */
 static inline u64 sutro_alone_ns(u64 latency_ns)
 {
-	return max(SUTRO_ALONE_NS, 4 * latency_ns);
+	return max(SUTRO_ALONE_NS, 8 * latency_ns);
 }
 
 /* Is as much at the device as a group that is alone may have there? */

@@ -37,10 +37,11 @@
  * 4. Room for a group that comes for the first time
  *
  * The first request of a job that begins waits for all that the device has.  A group that was alone
- * for SUTRO_ALONE_WINDOWS windows has no more there than in its mean window completes: a device
- * that always has work for a window has no pause.  Costs are not known with one group, so both
- * are measured in the same estimates, whose error cancels out.  A window is at least four times the
- * latency of the device, so that a long latency alone does not lower the bound.
+ * for SUTRO_ALONE_WINDOWS windows has no more there than its last window completed: a device that
+ * always has work for a window has no pause.  Costs are not known with one group, so both are
+ * measured in the same estimates, whose error cancels out.  On a device with a long latency it has
+ * what completes in eight times that: some channels have a queue while others have none, and with
+ * four times, large reads on 64 channels of 20 ms lose a tenth (tests/sim/test_devices.py).
  *
  *	b writes 1 MiB with 32 in flight, 7.4 ms each: a read of 4 KiB would wait for 237 ms.  In a
  *	window of 64 ms nine writes complete, so b has nine at the device, and as many MB/s.  The

@@ -23,6 +23,7 @@ CARD = {"read_us": 500, "write_us": 4000, "channels": 1, "bus_kbps": 20_000, "qu
 
 READS = {"random": 1, "bytes": 1 << 16, "iodepth": 64}
 LARGE_READS = {"random": 1, "bytes": 1 << 17, "iodepth": 64}
+HUGE_READS = {"random": 1, "bytes": 1 << 20, "iodepth": 16}
 MIXED = {"random": 1, "bytes": 1 << 16, "iodepth": 32, "mixed": 50}
 
 
@@ -49,6 +50,15 @@ def test_far_devices_are_kept_busy(disk: dict[str, int], job: Job, least: float)
     one, other = simulate(disk, *groups)
     assert rate(one, other) > least * rate(*simulate(disk, *groups, none=True))
     assert one["part"] == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("job", [READS, LARGE_READS, HUGE_READS], ids=["64k", "128k", "1m"])
+@pytest.mark.parametrize("disk", [FAR_5MS, FAR_20MS], ids=["5ms", "20ms"])
+def test_group_alone_on_a_far_device(disk: dict[str, int], job: Job) -> None:
+    """It has the throughput without a scheduler: some channels have a queue while others have none,
+    so that a window of requests is not enough to keep all of them busy.
+    """
+    assert rate(*simulate(disk, (100, job))) > 0.97 * rate(*simulate(disk, (100, job), none=True))
 
 
 @pytest.mark.parametrize(("disk", "depth"), [(FAR_1MS, 64), (FEW_CHANNELS, 16)], ids=["far", "few"])
