@@ -154,21 +154,12 @@ static struct number get_received_ratio(const struct scrape *s, size_t row,
 				       : number_none();
 }
 
-/* As fails() of policies/sutro/promises.py: a state that is not known here is none that holds, so that
- * it is not overlooked.
- */
 static struct number get_broken(const struct scrape *s, size_t row,
 				unsigned int unused)
 {
-	static const char *const others[] = { "held",	 "idle",
-					      "stated",	 "settling",
-					      "unknown", "unknown-capacity" };
 	const struct state_promise *p = promise_of(s, row);
-	bool is_broken = true;
 
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		is_broken &= !streq(p->state, others[i]);
-	return has_value(p) ? number_of(NUMBER_COUNT, is_broken)
+	return has_value(p) ? number_of(NUMBER_COUNT, promise_is_broken(p))
 			    : number_none();
 }
 

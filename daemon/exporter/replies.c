@@ -6,6 +6,8 @@
  * added.
  */
 
+#include <search.h>
+
 #include "exporter/state.h"
 
 /** struct field - a key of an a{sv}, and how its value is read */
@@ -199,6 +201,67 @@ static const char *label_of(const struct state *s, const char *node)
 	return found ? found->label : node;
 }
 
+/* As fails() of policies/sutro/promises.py: a state that is not known here is none that holds, so that
+ * it is not overlooked.
+ */
+bool promise_is_broken(const struct state_promise *p)
+{
+	static const char *const others[] = { "held",	 "idle",
+					      "stated",	 "settling",
+					      "unknown", "unknown-capacity" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (streq(p->state, others[i]))
+			return false;
+	return true;
+}
+
+static int by_series(const void *a, const void *b)
+{
+	const struct state_promise *p = a, *q = b;
+
+	return strcmp(p->cgroup, q->cgroup) ?: strcmp(p->key, q->key) ?:
+	       strcmp(p->path, q->path) ?: strcmp(p->unit, q->unit) ?:
+	       strcmp(p->device, q->device);
+}
+
+static void keep(void *row)
+{
+}
+
+/*
+ * Names of several delegated cgroups may be shown alike, with "?" for bytes that D-Bus does not
+ * transport. A series may be there once: of these promises a broken one counts, if there is one.
+ */
+static int merge_promises(struct state *s)
+{
+	struct state_promise **found;
+	void *index = NULL;
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < s->n_promises && r >= 0; i++) {
+		struct state_promise *p = &s->promises[i];
+
+		if (!strchr(p->cgroup, '?'))
+			continue;
+		found = tsearch(p, &index, by_series);
+		if (!found) {
+			r = -ENOMEM;
+		} else if (*found != p) {
+			if (promise_is_broken(p) && !promise_is_broken(*found))
+				**found = *p;
+			p->cgroup = NULL;
+		}
+	}
+	tdestroy(index, keep);
+	for (size_t i = 0; i < s->n_promises; i++)
+		if (s->promises[i].cgroup)
+			s->promises[n++] = s->promises[i];
+	s->n_promises = n;
+	return r;
+}
+
 static int parse_promises(struct state *s, sd_bus_message *m)
 {
 	struct state_promise p = {};
@@ -222,7 +285,7 @@ static int parse_promises(struct state *s, sd_bus_message *m)
 		p.device = label_of(s, p.device);
 		s->promises[s->n_promises++] = p;
 	}
-	return r;
+	return r < 0 ? r : merge_promises(s);
 }
 
 /* Return: 1; 0: there are no more; -errno. */

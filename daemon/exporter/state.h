@@ -47,6 +47,9 @@ struct state_promise {
 	double granted;
 };
 
+/** promise_is_broken() - does it not hold? Not while its unit is idle, or its state is not known yet */
+bool promise_is_broken(const struct state_promise *p);
+
 /** struct state_capacity - a declared capacity; @info: NULL: a key of a later sutrod */
 struct state_capacity {
 	const char *path;
@@ -74,6 +77,7 @@ struct failure {
  * @replies: texts of the other members are in them
  * @managed: nodes of the leaves that sutrod switched
  * @devices: by node
+ * @promises: one of each cgroup as it is shown, key and path
  */
 struct state {
 	struct failure failure;

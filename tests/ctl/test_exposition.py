@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
-from samples import samples
+from samples import samples, value
 from sutro import promises, textfile, values
 from test_exporter import OPENMETRICS, get, start_exporter, stop
 
@@ -392,6 +392,20 @@ def test_promises_have_what_went_in(machine, mock):
             }
 
         check()
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_promises_of_cgroups_with_one_shown_name(machine, mock, order):
+    """A series is there once, and a promise that is broken is not hidden behind one that holds."""
+    shown_alike = ["", "/jobs/?", "ReadBandwidthMin", "/srv", ""]
+    rows = [[*shown_alike, "held", 5, 5, 1.0], [*shown_alike, "infeasible", 5, 1, 0.5]]
+    other = ["", "/jobs/a", *shown_alike[2:], "held", 7, 7, 1.0]
+    mock.answer("1", ListPromiseStates=[*rows[::order], other], ListCapacities=[], ListDevices=[])
+    found = samples(printed(machine.root))
+    for cgroup, is_broken, got in (("/jobs/?", 1, 1), ("/jobs/a", 0, 7)):
+        where = {"cgroup": cgroup, "key": "ReadBandwidthMin"}
+        assert value(found, "sutro_promise_broken", **where) == is_broken
+        assert value(found, "sutro_promise_received_bytes_per_second", **where) == got
 
 
 def test_reply_of_other_types(machine, mock):
