@@ -66,7 +66,7 @@ struct sutro_tunables {
 #define SUTRO_ALONE_NS (64 * 1000 * 1000ULL)
 
 /**
- * struct sutro_alone - how much a group alone may have at the device (sutro-leave.c)
+ * struct sutro_alone - how much a group alone may have at the device (sutro-alone.c)
  * @begin_ns:	of the window
  * @done_ns:	estimates of the requests that completed in it
  * @nr:		windows in which the group was alone, up to SUTRO_ALONE_WINDOWS
@@ -249,11 +249,13 @@ void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
 		       u64 now_ns);
 void sutro_expire(struct sutro_core *core, enum sutro_expiry why);
 
+/* sutro-alone.c */
+void sutro_alone_completed(struct sutro_core *core, u64 estimate_ns,
+			   u64 now_ns);
+
 /* sutro-leave.c */
 u64 sutro_return_ns(const struct sutro_core *core);
 void sutro_leave_at_once(struct sutro_core *core, struct sutro_group *group);
-void sutro_alone_completed(struct sutro_core *core, u64 estimate_ns,
-			   u64 now_ns);
 void sutro_leave(struct sutro_core *core, struct sutro_group *group,
 		 u64 now_ns);
 void sutro_core_wait_slot(struct sutro_core *core, struct sutro_group *group,

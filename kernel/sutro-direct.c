@@ -23,7 +23,7 @@
  * had no tag for a request, or when a task waits for a tag.  With several members it ends
  * as well when they had depth_ns at the device in the mean of a tick: then requests would
  * wait in the elevator (sutro-select.c), and with one when its requests took longer than a window
- * of sutro-leave.c.
+ * of sutro-alone.c.
  *
  * No member is a group that may need protection (sutro-protect.c): one with a latency target,
  * with reserved time, or favoured over others that are active.  Nor is one with requests of
@@ -439,7 +439,7 @@ static void sutro_direct_charge(struct sutro_queue *sq,
 /*
  * Did members have so much at the device that others would have to wait?  In the mean, that
  * is the sum of the times that requests took (Little's law), by their mean cost.  With one member,
- * the mean of these times shows it (sutro-leave.c).
+ * the mean of these times shows it (sutro-alone.c).
  */
 static bool sutro_direct_is_deep(struct sutro_queue *sq,
 				 const struct sutro_tally *new, u64 elapsed_ns)

@@ -69,7 +69,7 @@
  * depth_ns of device time: enough to keep all channels busy, little enough that
  * the backlog stays here.
  *
- * A group that is alone has no more than completes in a moment (sutro-leave.c, 4).
+ * A group that is alone has no more than completes in a moment (sutro-alone.c).
  *
  * A group whose own requests compete with one another (ioprio, submitters) is
  * limited on any device as if it had slices, and as if it were not alone.
