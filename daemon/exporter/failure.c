@@ -8,6 +8,7 @@
 #include "exporter/state.h"
 
 #define ADDRESS "DBUS_SYSTEM_BUS_ADDRESS"
+#define NO_ANSWER "no-answer"
 
 /* The last part of the name of a D-Bus error, and its reason. */
 static const struct {
@@ -112,12 +113,17 @@ int failure_of_call(const char *member, const sd_bus_error *error,
 		    strdup("start it: systemctl start sutrod"));
 }
 
-int failure_of_timeout(uint64_t timeout_usec, struct failure *ret)
+int failure_of_timeout(struct failure *ret)
 {
-	return fill(ret, "no-answer",
-		    asprintf_or_null("sutrod did not answer within %u s",
-				     (unsigned int)(timeout_usec / 1000000)),
+	return fill(ret, NO_ANSWER,
+		    asprintf_or_null("sutrod did not answer within %llu s",
+				     STATE_TIMEOUT_USEC / 1000000),
 		    strdup("see: systemctl status sutrod"));
+}
+
+bool failure_is_timeout(const struct failure *f)
+{
+	return f->reason && streq(f->reason, NO_ANSWER);
 }
 
 int failure_of_reply(struct failure *ret)

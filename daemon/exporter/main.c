@@ -18,6 +18,8 @@
 #define LISTEN "127.0.0.1:9788"
 #define REQUEST_USEC (5 * 1000000ULL)
 #define IDLE_USEC (15 * 60 * 1000000ULL)
+/* After a scrape without an answer of sutrod, the time for the next client that has waited. */
+#define HANGS_USEC (1 * 1000000ULL)
 /* Of the command line; 1 for others. */
 #define EXIT_USAGE 2
 /* The text of a scrape, several MB, is freed to the heap, and its pages are those of the next one. */
@@ -40,11 +42,13 @@ static const char help[] =
 /**
  * struct exporter - what remains from one scrape to the next
  * @logged: the last failure that was logged, "": none
+ * @hangs_until_usec: sutrod did not answer, and clients that waited meanwhile come until then
  */
 struct exporter {
 	const char *root;
 	struct ranking ranking;
 	char *logged;
+	uint64_t hangs_until_usec;
 };
 
 /* Log the reason of "sutro_up 0" once, and its end. */
@@ -69,10 +73,15 @@ static int on_scrape(const char *accept, struct writer *w,
 	enum format format = format_accepted(accept);
 	struct exporter *e = userdata;
 	struct scrape s;
-	int err = scrape_take(e->root, &e->ranking, &s);
+	bool hangs = monotonic_usec() < e->hangs_until_usec;
+	int err = scrape_take(
+		e->root, hangs ? STATE_NEXT_TIMEOUT_USEC : STATE_TIMEOUT_USEC,
+		&e->ranking, &s);
 
 	if (err)
 		return err;
+	if (failure_is_timeout(&s.state.failure))
+		e->hangs_until_usec = monotonic_usec() + HANGS_USEC;
 	log_failure(e, &s.state.failure);
 	metrics_write(&s, format, w);
 	*ret_type = format_type(format);
@@ -97,7 +106,7 @@ static int print_once(struct exporter *e)
 {
 	_cleanup_(writer_done) struct writer w = {};
 	struct scrape s;
-	int err = scrape_take(e->root, &e->ranking, &s);
+	int err = scrape_take(e->root, STATE_TIMEOUT_USEC, &e->ranking, &s);
 
 	if (!err) {
 		metrics_write(&s, FORMAT_TEXT, &w);

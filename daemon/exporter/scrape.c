@@ -44,7 +44,8 @@ static int read_iocost(int hierarchy, struct leaves *leaves, char ***ret)
 	return err;
 }
 
-int scrape_take(const char *root, struct ranking *ranking, struct scrape *ret)
+int scrape_take(const char *root, uint64_t timeout_usec,
+		struct ranking *ranking, struct scrape *ret)
 {
 	_cleanup_close_ int sysfs = open_directory(root, "/sys");
 	_cleanup_close_ int hierarchy = open_directory(root, "/sys/fs/cgroup");
@@ -53,7 +54,7 @@ int scrape_take(const char *root, struct ranking *ranking, struct scrape *ret)
 		  : is_shortage(hierarchy) ? hierarchy
 					   : 0;
 
-	err = err ?: state_read(STATE_TIMEOUT_USEC, &s.state);
+	err = err ?: state_read(timeout_usec, &s.state);
 	err = err
 		      ?: ranking_read(ranking, hierarchy, &s.leaves,
 				      s.state.promises, s.state.n_promises,

@@ -22,9 +22,11 @@ struct scrape {
 /**
  * scrape_take() - read the present state
  * @root: "" for this machine; the directory of a fake one
+ * @timeout_usec: for sutrod
  * @ranking: chooses the cgroups; it is in use until scrape_done()
  */
-int scrape_take(const char *root, struct ranking *ranking, struct scrape *ret);
+int scrape_take(const char *root, uint64_t timeout_usec,
+		struct ranking *ranking, struct scrape *ret);
 void scrape_done(struct scrape *s);
 
 #endif

@@ -90,7 +90,7 @@ static int call_all(sd_bus *bus, uint64_t timeout_usec, struct state *s)
 	if (r >= 0 && !sd_bus_is_open(bus))
 		r = -ECONNRESET;
 	if (r == -ETIMEDOUT)
-		r = failure_of_timeout(timeout_usec, &s->failure);
+		r = failure_of_timeout(&s->failure);
 	else if (r < 0)
 		r = failure_of_bus(r, &s->failure);
 	for (enum state_call i = 0; i < STATE_CALLS; i++) {

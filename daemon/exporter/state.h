@@ -8,6 +8,8 @@
 
 /* Prometheus ends a scrape after 10 s; the calls of sutrod that read take milliseconds. */
 #define STATE_TIMEOUT_USEC (5 * 1000000ULL)
+/* The same for clients that waited meanwhile: it has not answered for STATE_TIMEOUT_USEC. */
+#define STATE_NEXT_TIMEOUT_USEC (200 * 1000ULL)
 
 /** enum state_call - the calls of sutrod for a scrape: none starts sampling */
 enum state_call {
@@ -104,6 +106,9 @@ struct state {
 int state_read(uint64_t timeout_usec, struct state *ret);
 void state_done(struct state *s);
 
+/** failure_is_timeout() - is it that of state_read() after @timeout_usec? */
+bool failure_is_timeout(const struct failure *f);
+
 /* For state.c: replies.c reads the replies, failure.c has the words. */
 
 /** state_parse() - read all replies. Return: 0; -ENOMEM; -EBADMSG and others of sd-bus */
@@ -119,8 +124,8 @@ int failure_of_bus(int err, struct failure *ret);
 int failure_of_call(const char *member, const sd_bus_error *error,
 		    struct failure *ret);
 
-/** failure_of_timeout() - there was no answer in time */
-int failure_of_timeout(uint64_t timeout_usec, struct failure *ret);
+/** failure_of_timeout() - there was no answer in STATE_TIMEOUT_USEC */
+int failure_of_timeout(struct failure *ret);
 
 /** failure_of_reply() - an answer cannot be read */
 int failure_of_reply(struct failure *ret);

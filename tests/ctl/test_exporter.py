@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -113,6 +114,19 @@ def test_exporter_logs_a_daemon_that_hangs(promised):
     )
     assert int(seconds) <= SCRAPE_S / 2
     assert second == "sutro-exporter: sutrod answers again"
+
+
+def test_clients_of_an_exporter_whose_daemon_hangs(promised):
+    """They wait for the daemon together, not one after the other."""
+    process, address = start_exporter(promised.machine.root)
+    with promised.lock, paused(promised.process), ThreadPoolExecutor(6) as pool:
+        began = time.monotonic()
+        replies = [pool.submit(get, address + "/metrics") for _ in range(6)]
+        assert all("sutro_up 0.0" in reply.result(PATIENCE_S)[1] for reply in replies)
+        # Six calls that wait for 5 s each take 30.
+        assert time.monotonic() - began < 2 * SCRAPE_S
+    assert "sutro_up 1.0" in get(address + "/metrics")[1]
+    assert len(stop(process).splitlines()) == 2
 
 
 def test_exporter_logs_a_bus_that_closes_the_connection(tmp_path):
