@@ -42,12 +42,16 @@ static const char help[] =
 /**
  * struct exporter - what remains from one scrape to the next
  * @logged: the last failure that was logged, "": none
+ * @state: the replies of sutrod for the last scrape
+ * @state_until_usec: and for further ones until then
  * @hangs_until_usec: sutrod did not answer, and clients that waited meanwhile come until then
  */
 struct exporter {
 	const char *root;
 	struct ranking ranking;
 	char *logged;
+	struct state state;
+	uint64_t state_until_usec;
 	uint64_t hangs_until_usec;
 };
 
@@ -67,24 +71,56 @@ static void log_failure(struct exporter *e, const struct failure *f)
 	e->logged = TAKE_PTR(text);
 }
 
+/* The replies of the last scrape, or new ones, and until when they last; 0: for this scrape only. */
+static int read_state(struct exporter *e, struct state *ret,
+		      uint64_t *ret_until_usec)
+{
+	uint64_t now_usec = monotonic_usec();
+	int err;
+
+	*ret_until_usec = e->state_until_usec;
+	e->state_until_usec = 0;
+	if (now_usec < *ret_until_usec) {
+		*ret = e->state;
+		e->state = (struct state){};
+		return 0;
+	}
+	state_done(&e->state);
+	err = state_read(now_usec < e->hangs_until_usec
+				 ? STATE_NEXT_TIMEOUT_USEC
+				 : STATE_TIMEOUT_USEC,
+			 ret);
+	if (err)
+		return err;
+	now_usec = monotonic_usec();
+	if (failure_is_timeout(&ret->failure))
+		e->hangs_until_usec = now_usec + HANGS_USEC;
+	/* A test changes what there is to read. */
+	*ret_until_usec = *e->root || ret->failure.reason
+				  ? 0
+				  : now_usec + STATE_LASTS_USEC;
+	return 0;
+}
+
 static int on_scrape(const char *accept, struct writer *w,
 		     const char **ret_type, void *userdata)
 {
 	enum format format = format_accepted(accept);
 	struct exporter *e = userdata;
+	uint64_t until_usec;
+	struct state state;
 	struct scrape s;
-	bool hangs = monotonic_usec() < e->hangs_until_usec;
-	int err = scrape_take(
-		e->root, hangs ? STATE_NEXT_TIMEOUT_USEC : STATE_TIMEOUT_USEC,
-		&e->ranking, &s);
+	int err = read_state(e, &state, &until_usec);
 
+	err = err ?: scrape_take(e->root, &state, &e->ranking, &s);
 	if (err)
 		return err;
-	if (failure_is_timeout(&s.state.failure))
-		e->hangs_until_usec = monotonic_usec() + HANGS_USEC;
 	log_failure(e, &s.state.failure);
 	metrics_write(&s, format, w);
 	*ret_type = format_type(format);
+	e->state = s.state;
+	e->state_until_usec = until_usec;
+	s.state = (struct state){};
 	scrape_done(&s);
 	return 0;
 }
@@ -105,9 +141,11 @@ static int print_text(const char *s)
 static int print_once(struct exporter *e)
 {
 	_cleanup_(writer_done) struct writer w = {};
+	struct state state;
 	struct scrape s;
-	int err = scrape_take(e->root, STATE_TIMEOUT_USEC, &e->ranking, &s);
+	int err = state_read(STATE_TIMEOUT_USEC, &state);
 
+	err = err ?: scrape_take(e->root, &state, &e->ranking, &s);
 	if (!err) {
 		metrics_write(&s, FORMAT_TEXT, &w);
 		scrape_done(&s);
@@ -205,6 +243,7 @@ int main(int argc, char *argv[])
 	}
 	status = once ? print_once(&e) : serve(&e, address);
 	ranking_done(&e.ranking);
+	state_done(&e.state);
 	free(e.logged);
 	return status;
 }

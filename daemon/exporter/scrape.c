@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * One reading of the machine: the state of sutrod, and then, whether it answers or not, the counters.
+ * One reading of the machine: counters, beside the state of sutrod, whether that answers or not.
  */
 
 #include <fcntl.h>
@@ -44,17 +44,16 @@ static int read_iocost(int hierarchy, struct leaves *leaves, char ***ret)
 	return err;
 }
 
-int scrape_take(const char *root, uint64_t timeout_usec,
+int scrape_take(const char *root, const struct state *state,
 		struct ranking *ranking, struct scrape *ret)
 {
 	_cleanup_close_ int sysfs = open_directory(root, "/sys");
 	_cleanup_close_ int hierarchy = open_directory(root, "/sys/fs/cgroup");
-	struct scrape s = { .leaves.sysfs = sysfs };
+	struct scrape s = { .state = *state, .leaves.sysfs = sysfs };
 	int err = is_shortage(sysfs)	   ? sysfs
 		  : is_shortage(hierarchy) ? hierarchy
 					   : 0;
 
-	err = err ?: state_read(timeout_usec, &s.state);
 	err = err
 		      ?: ranking_read(ranking, hierarchy, &s.leaves,
 				      s.state.promises, s.state.n_promises,

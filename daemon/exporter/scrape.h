@@ -20,12 +20,12 @@ struct scrape {
 };
 
 /**
- * scrape_take() - read the present state
+ * scrape_take() - read the counters
  * @root: "" for this machine; the directory of a fake one
- * @timeout_usec: for sutrod
+ * @state: is taken over, also with an error
  * @ranking: chooses the cgroups; it is in use until scrape_done()
  */
-int scrape_take(const char *root, uint64_t timeout_usec,
+int scrape_take(const char *root, const struct state *state,
 		struct ranking *ranking, struct scrape *ret);
 void scrape_done(struct scrape *s);
 

@@ -10,6 +10,10 @@
 #define STATE_TIMEOUT_USEC (5 * 1000000ULL)
 /* The same for clients that waited meanwhile: it has not answered for STATE_TIMEOUT_USEC. */
 #define STATE_NEXT_TIMEOUT_USEC (200 * 1000ULL)
+/* For how long its replies are those for further scrapes: each user of the machine may scrape, and the
+ * calls count as those of the exporter's user, which has a quarter of sutrod's time.
+ */
+#define STATE_LASTS_USEC (1 * 1000000ULL)
 
 /** enum state_call - the calls of sutrod for a scrape: none starts sampling */
 enum state_call {

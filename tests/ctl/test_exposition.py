@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from fractions import Fraction
 
 import dbus
@@ -406,6 +407,17 @@ def test_promises_of_cgroups_with_one_shown_name(machine, mock, order):
         where = {"cgroup": cgroup, "key": "ReadBandwidthMin"}
         assert value(found, "sutro_promise_broken", **where) == is_broken
         assert value(found, "sutro_promise_received_bytes_per_second", **where) == got
+
+
+def test_scrapes_one_after_the_other_share_the_replies(mock):
+    """Each user of the machine may scrape, and the calls count as those of the exporter's user."""
+    mock.answer("1", ListPromiseStates=[], ListCapacities=[], ListDevices=[])
+    with served("") as address:
+        began = time.monotonic()
+        for accept in ("", OPENMETRICS) * 10:
+            assert "sutro_up 1.0" in get(f"{address}/metrics", accept)[1]
+        seconds = time.monotonic() - began
+    assert 1 <= len(mock.mock.GetMethodCalls("ListPromiseStates")) <= 1 + seconds
 
 
 def test_reply_of_other_types(machine, mock):
