@@ -73,13 +73,16 @@ class _Columns(Table):
         for column in self.columns:
             cells = [*column.cells, *([column.header] if self.show_header else [])]
             whole = max((cell_len(str(cell)) for cell in cells), default=0)
+            blanks = self.padding[1]
+            # The last one has no blanks behind it, and rich adds them to its least width. Rich
+            # makes all that fold equally wide, so the last one has letters in their place.
+            is_last = column is self.columns[-1]
+            letters = NAME_LETTERS + blanks * is_last
             is_whole = column.no_wrap or not folds
-            column.min_width = whole if is_whole else min(whole, NAME_LETTERS)
-        least = sum((column.min_width or 0) + self.padding[1] for column in self.columns)
-        # The last one has no blanks behind it, and rich adds them to its least width.
-        last = self.columns[-1]
-        last.min_width = max((last.min_width or 0) - self.padding[1], 0)
-        return least - self.padding[1]
+            column.min_width = whole if is_whole else min(whole, letters)
+            if is_last:
+                column.min_width = max(column.min_width - blanks, 0)
+        return sum((column.min_width or 0) + self.padding[1] for column in self.columns)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """As a table of rich."""

@@ -76,6 +76,16 @@ def test_numbers_are_whole_in_a_narrow_window(width, depth):
     assert re.search(r"databa\S*\s+300  100.0 %  30.1 MiB$", row)
 
 
+@given(st.integers(1, 80), st.lists(st.text("abcdef", max_size=30), min_size=1, max_size=5))
+def test_names_have_all_letters_in_a_narrow_window(width, names):
+    """In the lines of a cell that folds, the last column as well."""
+    table = columns(">N", *("NAME" for _ in names))
+    table.add_row("1", *names)
+    # "unresolved" may be "unreso" above "lved", but not above "ved".
+    shown = "".join(printed(width, table)[1:]).replace(" ", "")
+    assert sorted(shown) == sorted("1" + "".join(names))
+
+
 @pytest.mark.parametrize("depth", [0, 3])
 def test_names_are_whole_in_a_pipe(monkeypatch, depth):
     """So grep finds them; sentences have at most 100 columns there as well."""
