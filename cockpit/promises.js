@@ -144,10 +144,12 @@ export function sentence(text) {
     return text && `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 }
 
-/** "granted 19.2 MB/s, 24.0 % of it", or "" where all of it is granted. */
+/** "granted 19.2 MB/s, 24.0 % of it", of a target "24.0 % of the time that it needs"; "" where all of it is granted. */
 export function grantedPart(/** @type {Promised} */ promise) {
     if (promise.granted >= 1 || !promise.device)
         return "";
+    if (isTarget(promise.key))
+        return `granted ${percent(promise.granted)} of the time that it needs`;
     const granted = value(promise.key, promise.value * promise.granted);
     return `granted ${granted}, ${percent(promise.granted)} of it`;
 }

@@ -18,7 +18,7 @@ from .client import Client
 from .errors import NoSuchPromise, NoSuchUnit, SutroError, UsageError, of_file
 from .files import replace
 from .objects import NUMBER, STRING, Kind, Optional, is_number
-from .promises import worst_first
+from .promises import TARGETS, worst_first
 
 Dict = dict[str, Any]
 
@@ -50,11 +50,11 @@ class Panel:
         return f"{self.unit}  {self.key}={self.path}"
 
     def add(self, second: float, got: float, value: float, granted: float) -> None:
-        """Add a sample; `granted` is a part of `value`, 0 to 1."""
+        """Add a sample; `granted`, 0 to 1, is a part of a floor, or of the time for a target."""
         self.seconds.append(second)
         self.got.append(got)
         self.value.append(value)
-        self.granted.append(value * granted)
+        self.granted.append(value if self.key in TARGETS else value * granted)
 
 
 def check_output(name: str) -> None:

@@ -74,7 +74,14 @@ def stated(promise: Dict) -> str:
     return " = ".join(filter(None, (f"{percent:g}%" if percent else "", rate))) or "-"
 
 
-def granted(promise: Dict) -> int | None:
-    """The part of the value that the leaves have room for, in its unit; None for infinity."""
-    value = promise["value"]
-    return None if value is None else round(value * promise["granted"])
+def granted(promise: Dict) -> str:
+    """The part of the value that the leaves have room for, as text: "-" for none, and for infinity.
+
+    A part of a floor is a rate, and one of a latency target a part of the device time that the
+    target needs: with half of that, reads do not take half of the time.
+    """
+    key, value, part = promise["key"], promise["value"], promise["granted"]
+    if key in TARGETS and part < 1:
+        return values.percent(part)
+    whole = round(value * part) if value else 0
+    return values.short(key, whole) if whole else "-"

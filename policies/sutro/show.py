@@ -10,8 +10,9 @@ from rich.text import Text
 from rich.tree import Tree
 
 from . import show_promises, units
-from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent, scheduler, size, used
+from .text import BAD, FAINT, GOOD, NAME, Output, columns, scheduler, size, used
 from .topology import label
+from .values import percent
 
 Dict = dict[str, Any]
 

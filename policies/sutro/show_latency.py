@@ -8,7 +8,8 @@ from rich.text import Text
 
 from . import values
 from .promises import fails
-from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent
+from .text import BAD, FAINT, GOOD, NAME, Output, columns
+from .values import percent
 
 Dict = dict[str, Any]
 

@@ -18,7 +18,8 @@ from .promises import (
     state_word,
     stated,
 )
-from .text import BAD, FAINT, GOOD, NAME, Output, columns, percent
+from .text import BAD, FAINT, GOOD, NAME, Output, columns
+from .values import percent
 
 Dict = dict[str, Any]
 
@@ -38,11 +39,6 @@ def state(promise: Dict) -> Text:
 def number(key: str, value: float | None) -> str:
     """A value in the unit of its key as text, "-" for 0 and for infinity."""
     return values.short(key, value) if value else "-"
-
-
-def _granted(promise: Dict) -> str:
-    """The granted part of a promise as text, in the unit of its key."""
-    return number(promise["key"], granted(promise))
 
 
 def mistakes(out: Output, data: Dict) -> None:
@@ -68,7 +64,7 @@ def promises(out: Output, found: list[Dict]) -> None:
             about(promise),
             promise["path"],
             stated(promise),
-            _granted(promise),
+            granted(promise),
             number(key, promise["got"]),
             state(promise),
         )
@@ -128,7 +124,9 @@ def explained(out: Output, found: list[Dict]) -> None:
         if measured := MEASURED_AT.get(promise.get("measured_at", "")):
             out.print(Text(f"  measured {measured}", style=FAINT))
         if promise["granted"] < 1 and promise["device"]:
-            out.print(f"  granted {_granted(promise)}, {percent(promise['granted'])} of the value")
+            of = "of the time that it needs" if key in TARGETS else "of the value"
+            rate = "" if key in TARGETS else f"{granted(promise)}, "
+            out.print(f"  granted {rate}{percent(promise['granted'])} {of}")
         if promise["reserve"]:
             out.print(f"  {_reserve(promise)}")
         if promise["amplification"]:

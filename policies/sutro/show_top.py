@@ -20,7 +20,8 @@ from .keys import Click
 from .promises import fails, granted, stated
 from .recording import Record
 from .show_promises import number, state
-from .text import BAD, FAINT, NAME, Output, columns, percent, trimmed
+from .text import BAD, FAINT, NAME, Output, columns, trimmed
+from .values import percent
 from .view import HELP, ORDERS, PROCESSES, TABLE, UNIT, Placed, View, name
 
 Dict = dict[str, Any]
@@ -77,7 +78,7 @@ def _line_cells(lines: list[Dict], index: int) -> list[str | Text]:
     return [
         line["about"],
         stated(line),
-        number(key, granted(line)),
+        granted(line),
         number(key, line["got"]),
         state(line) if line["state"] else "",
     ]

@@ -125,15 +125,6 @@ def used(count: int) -> str:
     return size(count) if count else "-"
 
 
-def percent(share: float) -> str:
-    """A share of 0 to 1 as text; a share too small for the digits is not shown as none."""
-    if not share:
-        return "-"
-    if share < 0.0005:
-        return "<0.1 %"
-    return f"{100 * share:.1f} %"
-
-
 def columns(*headers: str) -> Table:
     """A table without lines. A header that begins with > has its column aligned to the right."""
     table = _Columns(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=FAINT)

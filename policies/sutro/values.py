@@ -170,6 +170,15 @@ def short(key: str, number: float) -> str:
     return f"{scaled:.{digits}f}{name}"
 
 
+def percent(share: float) -> str:
+    """A share of 0 to 1 as text; a share too small for the digits is not shown as none."""
+    if not share:
+        return "-"
+    if share < 0.0005:
+        return "<0.1 %"
+    return f"{100 * share:.1f} %"
+
+
 def path(text: str) -> str:
     """The path that a value begins with, without its quotes; "" for a value without a path."""
     try:

@@ -16,7 +16,7 @@ from . import values
 from .answer import Answer, answered, interrupted, wait, wants_json
 from .client import Client
 from .errors import NotRunning
-from .promises import granted, state_word, stated, worst_first
+from .promises import TARGETS, granted, state_word, stated, worst_first
 
 Dict = dict[str, Any]
 
@@ -34,7 +34,8 @@ def line(promise: Dict, time_s: float) -> str:
     key = promise["key"]
     of = stated(promise)
     if promise["granted"] < 1:
-        of = f"{values.short(key, granted(promise))} of {of}"
+        room = granted(promise)
+        of = f"{of}, granted {room}" if key in TARGETS else f"{room} of {of}"
     clock = time.strftime("%H:%M:%S", time.localtime(time_s))
     subject = f"{clock} {promise['unit'] or promise['cgroup']} {key}={promise['path']} {of}"
     return f"{subject}: got {values.short(key, promise['got'])}, {state_word(promise)}"

@@ -295,6 +295,25 @@ def test_watch(promised):
     assert shown[6] == "db.service LatencyTarget=/srv 10.0ms: got 6.19ms, held"
 
 
+def test_granted_time_of_a_target(promised):
+    """A target with a quarter of the time that it needs is not shown as one of 2.5 ms."""
+    promised.call("SetPolicy", "db.service", [("ReadBandwidthMin", "/dev/vg0/db 100G")], "runtime")
+    promised.elapse(5)
+    (target,) = (p for p in promised.call("ListPromises") if p["key"] == "LatencyTarget")
+    assert 0 < target["granted"] < 1
+    part = f"{100 * target['granted']:.1f} %"
+    value, got = "10.0ms", "6.19ms"
+    row = rf"read P95 .*{value} +{part} +{got}"
+    assert re.search(row, sutroctl("status").out)
+    assert re.search(row, sutroctl("top", "--once").out)
+    text = sutroctl("explain", "db").out
+    assert f"\n  granted {part} of the time that it needs\n" in text
+    with running("sutroctl", "watch") as watch:
+        lines = [watch.stdout.readline() for _ in range(9)]
+    shown = f"LatencyTarget=/srv {value}, granted {part}: got {got}, "
+    assert any(shown in line for line in lines), lines
+
+
 def test_watch_json(promised):
     """An object a line, also after a daemon's absence, in which no line is made up."""
     with running("sutroctl", "watch", "--json") as watch:

@@ -83,6 +83,15 @@ def test_recorded(tmp_path):
     assert [len(run) - 1 for run in curve(svg, "got")] == [3, 2]
 
 
+def test_granted_time_of_a_target(tmp_path):
+    """With half of the time, the target is not half as long."""
+    key, file = "LatencyTarget", tmp_path / "plot.html"
+    source = record(tmp_path, *(sample(10**9 + t, 1500 + t, key=key) for t in (0, 1)))
+    assert sutroctl("plot", "--from", source, "-o", str(file), **NOWHERE).status == 0
+    (svg,) = picture(file)[1]
+    assert curve(svg, "granted") == curve(svg, "stated")
+
+
 def test_recorded_cgroups(tmp_path):
     """Promises of two cgroups by their paths are two panels, named by the cgroup."""
     jobs = [sample(1.0, 5, unit="", cgroup=f"/jobs/{number}") for number in (1, 2)]

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.padding import Padding
 from rich.tree import Tree
-from sutro.text import Output, columns, console, percent, scheduler, size
+from sutro.text import Output, columns, console, scheduler, size
+from sutro.values import percent
 
 
 @pytest.mark.parametrize(

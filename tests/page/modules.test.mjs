@@ -14,7 +14,7 @@ import { edit, sample, withoutHistory } from "../../cockpit/guarantees.js";
 import { described, History } from "../../cockpit/history.js";
 import { complete, rates, total } from "../../cockpit/pcp.js";
 import {
-    about, identity, received, sentence, stated, typedValue, verdict, worstFirst,
+    about, grantedPart, identity, received, sentence, stated, typedValue, verdict, worstFirst,
 } from "../../cockpit/promises.js";
 import { capacityText } from "../../cockpit/stacks.js";
 import { label, Topology } from "../../cockpit/topology.js";
@@ -96,6 +96,13 @@ test("words and values of guarantees", () => {
     assert.equal(about({ ...PROMISE, key: "LaterKey" }), "LaterKey");
     assert.equal(sentence("the path is nowhere"), "The path is nowhere.");
     assert.equal(sentence(""), "");
+});
+
+test("of a target the granted part is time of the device, and not of the target", () => {
+    assert.equal(grantedPart({ ...PROMISE, granted: 0.5 }), "granted 30.0 MB/s, 50.0 % of it");
+    const target = { ...PROMISE, key: "LatencyTarget", value: 10000, granted: 0.245 };
+    assert.equal(grantedPart(target), "granted 24.5 % of the time that it needs");
+    assert.equal(grantedPart({ ...target, granted: 1 }), "");
 });
 
 test("of a limit the use of the device counts", () => {
