@@ -125,16 +125,18 @@ async def check(client: Client | None, args: argparse.Namespace) -> Answer:
         found["devices"] = _worst_first(found["devices"])
         return Answer(found, status=FITS.get(found["verdict"], FITS["unknown"]))
     files = ["./" + file if file.startswith("-") else file for file in args.file]
-    command = [sutrod(), "--check", *files]
+    command = [sutrod(), "--check"]
     if not wants_json(args):
         sys.stdout.flush()
-        return Answer(None, status=subprocess.run(command).returncode)
-    run = subprocess.run(command, capture_output=True, text=True)
-    notes = run.stderr.splitlines()
-    data = {"files": args.file, "mistakes": [], "notes": notes}
-    if run.returncode:
-        data |= {"mistakes": [*notes, *run.stdout.splitlines()], "notes": []}
-    return Answer(data, status=run.returncode)
+        return Answer(None, status=subprocess.run([*command, *files]).returncode)
+    data: Dict = {"files": args.file, "mistakes": [], "notes": []}
+    status = 0
+    for file in files:
+        run = subprocess.run([*command, file], capture_output=True, text=True)
+        # A file with a mistake has no notes.
+        data["mistakes" if run.returncode else "notes"] += run.stderr.splitlines()
+        status = status or run.returncode
+    return Answer(data, status=status)
 
 
 # show

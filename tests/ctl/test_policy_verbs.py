@@ -4,11 +4,12 @@
 import argparse
 import asyncio
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
-from conftest import NOWHERE, process, sutroctl
+from conftest import NOWHERE, SUTROD, process, sutroctl
 from shapes import EXPLAIN, EXPLANATION, POLICY, POLICY_CHECK, POLICY_SET, SET, fits
 from sutro import policy
 
@@ -354,6 +355,26 @@ def test_policy_check(tmp_path):
     data = json.loads(data.out)
     fits(data, POLICY_CHECK)
     assert data["mistakes"] == [] and data["notes"] == ['a.policy:3: "x": allowed is y']
+
+
+def test_policy_check_of_several_files(tmp_path, monkeypatch):
+    """A file without a mistake, and a note about one, are no mistakes."""
+    monkeypatch.chdir(tmp_path)
+    floor, match = "ReadBandwidthMin=/x 5M\n", "[Match]\nUnit=a.service\n[X-Sutro]\n"
+    for name, text in {
+        "fine": floor,
+        "wrong": "Class=fast\n",
+        "noted": f"{floor}ReadBandwidthMax=/x 1M\n",
+    }.items():
+        Path(f"{name}.policy").write_text(match + text)
+    names = [f"{name}.policy" for name in ("fine", "wrong", "noted")]
+    path = f"{Path(SUTROD).parent}:{os.environ['PATH']}"
+    run = sutroctl("--json", "policy", "check", *names, PATH=path)
+    data = json.loads(run.out)
+    assert run.status == 1 and data["files"] == names
+    assert data["mistakes"] == ['wrong.policy:4: "[X-Sutro] Class=fast": rt, be or idle']
+    (note,) = data["notes"]
+    assert note.startswith("noted.policy:4: ReadBandwidthMin=/x 5M cannot hold")
 
 
 def test_policy_check_without_sutrod(tmp_path):
