@@ -49,6 +49,32 @@ static int report_floor(const struct promises *l, const struct promise *p)
 	return 0;
 }
 
+static int report_replaced(const struct promise *old, const struct promise *by)
+{
+	_cleanup_free_ char *value = promise_format(old);
+	_cleanup_free_ char *later = promise_format(by);
+	const char *key = promise_info(by->key)->name;
+
+	if (!value || !later)
+		return -ENOMEM;
+	fprintf(stderr, "%s: %s=%s has no effect: %s=%s follows; remove one\n",
+		old->source, key, value, key, later);
+	return 0;
+}
+
+/* Apply the next assignment of a file, and report one that it replaces: that is no mistake. */
+static int apply(struct promises *l, const struct promise *next)
+{
+	struct promises gone = {};
+	int err = promises_apply(l, next, &gone);
+
+	/* A reset takes back what stands before it on purpose. */
+	for (size_t i = 0; i < gone.n && !err && !next->reset; i++)
+		err = report_replaced(&gone.items[i], next);
+	promises_done(&gone);
+	return err;
+}
+
 /* Report how many settings a file has, without those that a reset in it removes. */
 static int report(const struct policyfile *f)
 {
@@ -56,7 +82,7 @@ static int report(const struct policyfile *f)
 	int err = 0;
 
 	for (size_t i = 0; i < f->promises.n && !err; i++)
-		err = promises_apply(&l, &f->promises.items[i], NULL);
+		err = apply(&l, &f->promises.items[i]);
 	for (size_t i = 0; i < l.n && !err; i++)
 		err = report_floor(&l, &l.items[i]);
 	if (f->mask && f->kind != POLICYFILE_UNIT)

@@ -285,6 +285,28 @@ def test_floor_above_a_ceiling(tmp_path: Path, floor: str, ceiling: str, is_abov
     assert done.stderr == (note if is_above else "")
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "is_replaced"),
+    [
+        ("ReadBandwidthMin=/srv 300M", "ReadBandwidthMin=/srv 30%", True),
+        ("Weight=any 300", "Weight=200", True),
+        ("Class=idle", "Class=idle", True),
+        ("ReadBandwidthMin=/srv 300M", "ReadBandwidthMin=/home 300M", False),
+        ("ReadBandwidthMin=/srv 300M", "WriteBandwidthMin=/srv 300M", False),
+        ("Weight=/srv 300", "Weight=200", False),
+        ("Class=idle", "Class=\nClass=be", False),
+    ],
+)
+def test_replaced_assignment(tmp_path: Path, first: str, then: str, is_replaced: bool) -> None:
+    """It is reported, and is no mistake; a reset before the later one is deliberate."""
+    file = tmp_path / "a.policy"
+    file.write_text(f"{MATCH}{X}{first}\n{then}\n")
+    done = subprocess.run([SUTROD, "--check", file], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith(": fine\n")
+    note = f"{file}:4: {first.replace('any ', '')} has no effect: {then} follows; remove one\n"
+    assert done.stderr == (note if is_replaced else "")
+
+
 def test_patterns(tmp_path: Path) -> None:
     """Good files and mistakes are reported apart."""
     texts = {f"{n}.policy": text for n, text in enumerate(f"{PATTERNS}|{NO_PATTERNS}".split("|"))}
