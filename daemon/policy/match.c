@@ -129,9 +129,11 @@ static bool is_open(const char *word)
 static const char *unit_mistake(const char *word)
 {
 	if (strlen(word) > UNIT_NAME_MAX || word[strspn(word, GLOB_LETTERS)] ||
-	    is_open(word) ||
-	    !(has_suffix(word) || strchr("*?]", word[strlen(word) - 1])))
+	    is_open(word))
 		return MATCH_UNITS_ALLOWED;
+	if (!has_suffix(word) && !strchr("*?]", word[strlen(word) - 1]))
+		return "names with the type of a unit that has a cgroup: "
+		       ".service, .slice, .scope, .socket, .mount or .swap";
 	if (is_template(word))
 		return "names of units; no unit has the name of a template, "
 		       "so match its instances, as with w@*.service";

@@ -159,6 +159,14 @@ MISTAKES = [
         ':3: "[Match] Unit=-.slice": slices below the root, which has no '
         "settings, such as system.slice user.slice",
     ),
+    *(
+        (
+            f"[Match]\nUnit=db.service {name}\n",
+            f':2: "[Match] Unit=db.service {name}": names with the type of a unit that has a '
+            "cgroup: .service, .slice, .scope, .socket, .mount or .swap",
+        )
+        for name in ("postgresql", "backup.timer", "w@1")
+    ),
     # A unit has the policies of its name only.
     *(
         (
