@@ -295,8 +295,10 @@ static char *explain_failure(const struct device *leaf, const char *name,
 	if (err == -EINVAL && streq(name, SCHEDULER))
 		return asprintf_or_null(
 			"%s: the kernel has no scheduler \"%s\". Install the "
-			"package sutro-dkms. If \"dkms status\" lists it as "
-			"installed, \"modprobe sutro\" prints the reason.",
+			"package sutro-dkms. If \"dkms status\" does not list "
+			"it as installed for this kernel, install the headers "
+			"of the kernel; if it does, \"modprobe sutro\" prints "
+			"the reason.",
 			leaf->node, name);
 	if (err == -ETIMEDOUT)
 		return asprintf_or_null(

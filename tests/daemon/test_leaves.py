@@ -19,7 +19,8 @@ XML = (TOP / "Documentation/org.sutro1.xml").read_text()
 EVERY = dbus.Array([], signature="s")
 NOT_THERE = (
     '/dev/sdd: the kernel has no scheduler "sutro". Install the package sutro-dkms. If '
-    '"dkms status" lists it as installed, "modprobe sutro" prints the reason.'
+    '"dkms status" does not list it as installed for this kernel, install the headers of the '
+    'kernel; if it does, "modprobe sutro" prints the reason.'
 )
 LATE = "/dev/sdd: the disk has not finished its requests in 10 s."
 UNDER_WAY = "/dev/sdd: its scheduler is being switched already. Try it again in some seconds."
