@@ -101,7 +101,9 @@ class Program:
             log(f"{unit}: {key}={path} is {state}" + (f": {cause}" if cause else ""))
 
     async def state_again(self) -> None:
-        """Set all promises again in a new sutrod."""
+        """Set all promises again in a new sutrod; a dry run has set none."""
+        if self.dry_run:
+            return
         for unit, settings in self._settings.items():
             await self._send(unit, settings)
             log(f"{unit}: stated again, because sutrod or the bus is a new one")

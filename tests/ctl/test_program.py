@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Policy programs as processes: their settings, and that no setting outlives them."""
 
+import asyncio
 import re
 import signal
 
@@ -8,6 +9,7 @@ import pytest
 from conftest import NOWHERE, POLICIES, BrokenDaemon, process, running
 from fakemachine import PATIENCE_S, arrive, wait_until
 from sutro.connection import ANSWER_TIMEOUT_S
+from sutro.program import Program
 
 WINDOW = """\
 [[promise]]
@@ -72,6 +74,15 @@ def test_dry_run(sutrod, file, program):
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
         assert sutrod.held("web.service") == []
+
+
+def test_dry_run_sets_nothing_again(capsys):
+    """It tries again each second while there is no sutrod."""
+    program = Program(dry_run=True)
+    asyncio.run(program.state("web.service", {("Weight", "/srv"): ("300", "for a test")}))
+    asyncio.run(program.state_again())
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "web.service: Weight=/srv would be 300 (was nothing): for a test"
 
 
 def guard(sutrod, file, unit="web"):
