@@ -14,6 +14,9 @@
 #include "policy/conf.h"
 #include "policy/policyfile.h"
 
+/* The smallest request of most programs. */
+#define PAGE_BYTES 4096U
+
 /* The ceiling of the same requests and path as the floor @p; NULL: there is none. */
 static const struct promise *find_ceiling(const struct promises *l,
 					  const struct promise *p)
@@ -46,6 +49,25 @@ static int report_floor(const struct promises *l, const struct promise *p)
 	fprintf(stderr, "%s: %s=%s cannot hold: %s=%s is less; change one\n",
 		p->source, promise_info(p->key)->name, floor,
 		promise_info(ceiling->key)->name, limit);
+	return 0;
+}
+
+/* Report a rate of a few bytes, whose suffix may be missing: no mistake, either. */
+static int report_rate(const struct promise *p)
+{
+	const struct promise_info *info = promise_info(p->key);
+	_cleanup_free_ char *value = NULL;
+
+	if (info->unit != PROMISE_UNIT_BYTES || p->part ||
+	    p->value >= PAGE_BYTES)
+		return 0;
+	value = promise_format(p);
+	if (!value)
+		return -ENOMEM;
+	fprintf(stderr,
+		"%s: %s=%s is less than a page of %u bytes per second; rates "
+		"have the suffixes K, M, G and T, such as 200M\n",
+		p->source, info->name, value, PAGE_BYTES);
 	return 0;
 }
 
@@ -84,7 +106,7 @@ static int report(const struct policyfile *f)
 	for (size_t i = 0; i < f->promises.n && !err; i++)
 		err = apply(&l, &f->promises.items[i]);
 	for (size_t i = 0; i < l.n && !err; i++)
-		err = report_floor(&l, &l.items[i]);
+		err = report_floor(&l, &l.items[i]) ?: report_rate(&l.items[i]);
 	if (f->mask && f->kind != POLICYFILE_UNIT)
 		printf("%s: hides files of this name in other folders: fine\n",
 		       f->path);

@@ -33,6 +33,9 @@ FITS = {"fits": 0, "does-not-fit": 1, "unknown": 3}
 # The verdicts that come first in a list.
 WORST = ("does-not-fit", "unknown")
 
+# The smallest request of most programs.
+PAGE_BYTES = 4096
+
 CLIENT, RUNTIME, PERSISTENT = "client", "runtime", "persistent"
 # Where the daemon keeps what was set over the bus; sources begin with it.
 CONTROL = {RUNTIME: "/run/sutro/policy.control/", PERSISTENT: "/etc/sutro/policy.control/"}
@@ -221,6 +224,16 @@ def _contradictions(entries: list[Dict]) -> list[str]:
     return found
 
 
+def _without_suffix(pairs: list[tuple[str, str]]) -> list[str]:
+    """Notes about rates below a page per second, whose suffix may be missing."""
+    return [
+        f"{key}={value} is less than a page of 4096 bytes per second; "
+        "rates have the suffixes K, M, G and T, such as 200M"
+        for key, value in pairs
+        if values.KINDS.get(key) == values.BYTES and 0 < values.rate(key, value) < PAGE_BYTES
+    ]
+
+
 async def _limits_of_disks(client: Client, pairs: list[tuple[str, str]]) -> list[str]:
     """Notes about limits for partitions, which are those of their disks."""
     limits = [(key, value) for key, value in pairs if value and key in values.CEILINGS]
@@ -245,8 +258,8 @@ async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[s
     """The settings in force after a change, with a note.
 
     The note is about a unit or cgroup that does not exist yet or has no io controller, a class
-    without a leaf that has classes, floors above a limit of the unit, limits for partitions, and
-    floors beyond a declared capacity.
+    without a leaf that has classes, rates of a few bytes, floors above a limit of the unit, limits
+    for partitions, and floors beyond a declared capacity.
     """
     notes, unit = [], args.unit
     entries = await client.policy(unit)
@@ -256,6 +269,7 @@ async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[s
         notes += filter(None, [note or await without_io(client, unit, not args.host)])
     if "Class" in keys and not any(d.get("scheduler") == "sutro" for d in await client.devices()):
         notes.append("Class= has no effect until a leaf uses sutro: sutroctl use DEVICE")
+    notes += _without_suffix([(key, value) for key, value in pairs if value])
     notes += _contradictions(entries)
     notes += await _limits_of_disks(client, pairs)
     for one in await capacities_if_known(client):

@@ -289,6 +289,24 @@ def test_floor_above_the_limit_of_the_unit(sutrod, floor, limit, is_above):
     assert data["note"] == (note if is_above else "")
 
 
+@pytest.mark.parametrize(
+    ("assignment", "is_reported"),
+    [
+        ("WriteBandwidthMax=/srv 200", True),
+        ("ReadBandwidthMin=any 4.095K", True),
+        ("ReadBandwidthMin=/srv 4096", False),
+        ("ReadBandwidthMin=/srv 1%", False),
+        ("WriteIOPSMax=/srv 200", False),
+    ],
+)
+def test_rate_without_a_suffix(sutrod, assignment, is_reported):
+    """A limit of 200 bytes per second in the place of 200M would stop the unit."""
+    data = sutroctl("policy", "set", "web", assignment, "--json").json()
+    note = f"{assignment} is less than a page of 4096 bytes per second; "
+    note += "rates have the suffixes K, M, G and T, such as 200M"
+    assert data["note"] == (note if is_reported else "")
+
+
 @pytest.mark.parametrize("how", [[], ["--runtime"], ["--client"]])
 @pytest.mark.parametrize(
     ("path", "reason"),

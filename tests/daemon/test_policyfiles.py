@@ -294,6 +294,28 @@ def test_floor_above_a_ceiling(tmp_path: Path, floor: str, ceiling: str, is_abov
 
 
 @pytest.mark.parametrize(
+    ("assignment", "is_reported"),
+    [
+        ("ReadBandwidthMin=/srv 200", True),
+        ("WriteBandwidthMax=any 4095", True),
+        ("WriteBandwidthMax=any 4096", False),
+        ("ReadBandwidthMin=/srv 1%", False),
+        ("ReadBandwidthMax=/srv infinity", False),
+        ("ReadIOPSMin=/srv 200", False),
+    ],
+)
+def test_rate_without_a_suffix(tmp_path: Path, assignment: str, is_reported: bool) -> None:
+    """200 for 200M: it is reported, and is no mistake, as systemd takes it, too."""
+    file = tmp_path / "a.policy"
+    file.write_text(f"{MATCH}{X}{assignment}\n")
+    done = subprocess.run([SUTROD, "--check", file], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{file}: patterns: 1, promises: 1: fine\n")
+    note = f"{file}:4: {assignment} is less than a page of 4096 bytes per second; "
+    note += "rates have the suffixes K, M, G and T, such as 200M\n"
+    assert done.stderr == (note if is_reported else "")
+
+
+@pytest.mark.parametrize(
     ("first", "then", "is_replaced"),
     [
         ("ReadBandwidthMin=/srv 300M", "ReadBandwidthMin=/srv 30%", True),
