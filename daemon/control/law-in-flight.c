@@ -35,7 +35,7 @@ double law_share_in_flight(const struct control *c, const struct promise *p,
 	if (!p->pub.wandering)
 		return 0;
 	for (uint32_t i = 0; i < p->n_links; i++) {
-		cost += p->links[i].cost_s;
+		cost += control_cost_bounded(p, &p->links[i]);
 		all += cell_of(c, p->pub.node, p->links[i].leaf)->use.pending;
 	}
 	if (!(all > 0))

@@ -14,22 +14,24 @@ void control_learnt(struct control *c, uint32_t promise, uint32_t leaf,
 {
 	struct promise *p = &c->promises[promise];
 	struct link *k = control_link(c, promise, leaf);
+	double rate;
 
 	if (!k || !(cost_s >= 0) || !isfinite(cost_s))
 		return;
-	/* As if it had run at its floor for long. */
+	/* As if it had run for long at its floor, or at the rate that a need of SHARE_MAX gives. */
 	if (!p->is_known)
 		for (uint32_t i = 0; i < p->n_links; i++)
 			p->links[i].cost_s = 0;
 	p->is_known = true;
 	k->cost_s = cost_s;
 	control_follow_part(p);
-	p->smooth_rate = p->pub.floor;
-	p->slow_rate = p->pub.floor;
+	rate = fmin(p->pub.floor, SHARE_MAX / control_cost_most(p));
+	p->smooth_rate = rate;
+	p->slow_rate = rate;
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		struct link *other = &p->links[i];
 
-		other->time = other->cost_s * p->pub.floor;
+		other->time = other->cost_s * rate;
 		other->slow_time = other->time;
 		other->share = other->time;
 	}

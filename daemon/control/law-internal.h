@@ -4,6 +4,8 @@
 
 /* Declarations that only the files of the control law share; law.h is the interface. */
 
+#include <math.h>
+
 #include "control/law.h"
 #include "host/util.h"
 
@@ -316,6 +318,17 @@ double law_share_in_flight(const struct control *c, const struct promise *p,
 			   const struct link *k);
 
 /* law-promise.c: the need of each promise, and its verdict. */
+
+/* Upper bound of a share. The capacity of the device follows from the whole cost. */
+#define SHARE_MAX 2.0
+
+/* The cost, at most that of a need of SHARE_MAX. */
+static inline double control_cost_bounded(const struct promise *p,
+					  const struct link *k)
+{
+	return fmin(k->cost_s, SHARE_MAX / p->pub.floor);
+}
+
 void control_promise_init(struct promise *p);
 double control_cost_most(const struct promise *p);
 bool control_promise_is_measured(const struct promise *p);

@@ -64,8 +64,6 @@
 #define SHARE_UNKNOWN 0.5
 /* The floor of a part whose cost is unknown: any rate is above it. */
 #define FLOOR_UNKNOWN 1.0
-/* Upper bound of a share. */
-#define SHARE_MAX 2.0
 /* Upper bound of the correction for a unit's other traffic. */
 #define OTHERS_MAX 4.0
 /* The correction ends when the rate exceeds the floor by more than the margin. A rate at
@@ -220,14 +218,14 @@ static void promise_lead(struct promise *p)
 	double sum = 0, slow_sum = 0;
 
 	for (uint32_t i = 0; i < p->n_links; i++) {
-		sum += p->links[i].cost_s;
+		sum += control_cost_bounded(p, &p->links[i]);
 		slow_sum += p->links[i].slow_time;
 	}
 	if (!(sum > 0) || !(slow_sum > 0))
 		return;
 	for (uint32_t i = 0; i < p->n_links; i++) {
 		struct link *k = &p->links[i];
-		double part = k->cost_s / sum;
+		double part = control_cost_bounded(p, k) / sum;
 
 		k->cost_s += sum * fmax(0, part - k->slow_time / slow_sum);
 	}
@@ -249,9 +247,14 @@ static void promise_learn(struct control *c, struct promise *p, double dt_s)
 	if (!(p->smooth_rate > RATE_NOTHING * p->pub.floor))
 		return;
 	p->is_known = true;
-	for (uint32_t i = 0; i < p->n_links; i++)
-		p->links[i].cost_s = fmin(p->links[i].time / p->smooth_rate,
-					  SHARE_MAX / p->pub.floor);
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		struct link *k = &p->links[i];
+
+		k->cost_s = k->time / p->smooth_rate;
+		/* The floor of a part, and that of a target, follow the cost. */
+		if (p->pub.part || p->pub.is_time)
+			k->cost_s = control_cost_bounded(p, k);
+	}
 	if (p->pub.wandering)
 		promise_lead(p);
 	control_follow_part(p);

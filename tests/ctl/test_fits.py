@@ -54,6 +54,22 @@ def test_text(promised):
     assert (run.status, run.err, run.out) == (1, "", golden.read_text())
 
 
+def test_capacity_beside_a_floor_above_it(promised):
+    """Another floor of the unit is no other capacity: its requests take the same time."""
+    key = "ReadBandwidthMin"
+
+    def capacity():
+        run = sutroctl("--json", "policy", "check", "--fits")
+        floors = [floor for device in json.loads(run.out)["devices"] for floor in device["floors"]]
+        (floor,) = (f for f in floors if f["unit"] == "db.service" and f["key"] == key)
+        return floor["rate_alone"]
+
+    before = capacity()
+    promised.call("SetPolicy", "db.service", [(key, "/dev/vg0/db 500G")], "runtime")
+    promised.elapse(10)
+    assert capacity() == pytest.approx(before, rel=0.02)
+
+
 def test_order(promised):
     """Devices without room first; the order in which a file system lists cgroups has no effect."""
     data = sutroctl("--json", "policy", "check", "--fits")

@@ -378,6 +378,36 @@ static void test_fits_again(void)
 	}
 }
 
+/* A floor far above the device changes no cost: the next floor is judged by it. */
+static void test_floor_above_the_device(void)
+{
+	struct machine m = {
+		.leaves = 1,
+		.units = 1,
+		.unit = { { .floor = 1e6,
+			    .cost = { 0.01 },
+			    .rate = 100,
+			    .is_backlogged = true,
+			    .weight = 100 } },
+	};
+
+	build(&m);
+	run(&m, 10);
+	near(control_rate_alone(m.c, m.unit[0].promise), 100, 0.01);
+	near(control_cost(m.c, m.unit[0].promise, 0), 0.01, 0.01);
+	near(control_needs(m.c, 0), 1, 0.01);
+	/* Cheap requests of a later run are measured as soon as with any other floor. */
+	m.unit[0].cost[0] = 1e-6;
+	m.unit[0].rate = 5e5;
+	control_free(m.c);
+	build(&m);
+	control_learnt(m.c, m.unit[0].promise, 0, 0.01);
+	near(control_rate_alone(m.c, m.unit[0].promise), 100, 0.01);
+	run(&m, 5);
+	near(control_cost(m.c, m.unit[0].promise, 0), 1e-6, 0.05);
+	control_free(m.c);
+}
+
 int main(void)
 {
 	each_machine(CASES, test_wild);
@@ -390,5 +420,6 @@ int main(void)
 	test_verdict();
 	test_requests_pile_up();
 	test_fits_again();
+	test_floor_above_the_device();
 	return 0;
 }
