@@ -436,34 +436,17 @@ static void sutro_direct_charge(struct sutro_queue *sq,
 		WRITE_ONCE(group->stat.busy_ns, group->stat.busy_ns + busy_ns);
 }
 
-/*
- * Did members have so much at the device that others would have to wait?  In the mean, that
- * is the sum of the times that requests took (Little's law), by their mean cost.  With one member,
- * the mean of these times shows it (sutro-alone.c).
- */
-static bool sutro_direct_is_deep(struct sutro_queue *sq,
-				 const struct sutro_tally *new, u64 elapsed_ns)
-{
-	u64 took_ns = new->took_ns[0] + new->took_ns[1];
-	u64 ios = max(new->ios[0] + new->ios[1], 1UL);
-	u64 in_flight = div64_u64(took_ns, max(elapsed_ns, 1ULL));
-
-	if (in_flight < SUTRO_DEPTH_MIN)
-		return false;
-	if (sq->lease.members > 1)
-		return in_flight * div64_u64(sq->direct_cost_ns, ios) >=
-		       sutro_cost_depth_ns(&sq->device);
-	return div64_u64(took_ns, ios) >=
-	       sutro_alone_ns(sutro_cost_latency_ns(&sq->device));
-}
-
 /* Is there still nothing to order?  Settings may change without a request. */
 static enum sutro_lease_news sutro_direct_news(struct sutro_queue *sq,
 					       const struct sutro_tally *new,
 					       u64 elapsed_ns)
 {
+	const struct sutro_device *device = &sq->device;
+
 	if (READ_ONCE(sq->direct_full) ||
-	    sutro_direct_is_deep(sq, new, elapsed_ns))
+	    sutro_lease_is_deep(&sq->lease, new, elapsed_ns, sq->direct_cost_ns,
+				sutro_cost_depth_ns(device),
+				sutro_alone_ns(sutro_cost_latency_ns(device))))
 		return SUTRO_LEASE_FULL;
 	return READ_ONCE(sq->direct_lease) && sutro_direct_is_possible(sq)
 		       ? SUTRO_LEASE_CALM

@@ -57,6 +57,7 @@
  */
 #include <linux/minmax.h>
 
+#include "sutro-core.h"
 #include "sutro-lease.h"
 
 #define SUTRO_LEASE_STREAK 256
@@ -236,6 +237,33 @@ u64 sutro_lease_part(u64 *left, u64 mine, u64 *all)
 	*left -= part;
 	*all -= min(mine, *all);
 	return part;
+}
+
+/**
+ * sutro_lease_is_deep - did members have so much at the device that others would have to wait?
+ * @lease:	the lease of the leaf
+ * @new:	from sutro_lease_account()
+ * @elapsed_ns:	time since the tick before
+ * @cost_ns:	device time of these requests
+ * @depth_ns:	the most that several groups may have at the device
+ * @alone_ns:	the same for a group alone
+ *
+ * In the mean, they had the sum of the times that requests took (Little's law), by their mean cost.
+ * With one member, the mean of these times shows it (sutro-alone.c).
+ */
+bool sutro_lease_is_deep(const struct sutro_lease *lease,
+			 const struct sutro_tally *new, u64 elapsed_ns,
+			 u64 cost_ns, u64 depth_ns, u64 alone_ns)
+{
+	u64 took_ns = new->took_ns[0] + new->took_ns[1];
+	u64 ios = max(new->ios[0] + new->ios[1], 1UL);
+	u64 in_flight = div64_u64(took_ns, max(elapsed_ns, 1ULL));
+
+	if (in_flight < SUTRO_DEPTH_MIN)
+		return false;
+	if (lease->members > 1)
+		return in_flight * div64_u64(cost_ns, ios) >= depth_ns;
+	return div64_u64(took_ns, ios) >= alone_ns;
 }
 
 /* A lease ends by the news of a tick, or because its time is over (@news is CALM). */

@@ -89,6 +89,9 @@ long sutro_lease_account(struct sutro_lease *lease,
 			 const struct sutro_tally *disk,
 			 struct sutro_tally *ret_new);
 u64 sutro_lease_part(u64 *left, u64 mine, u64 *all);
+bool sutro_lease_is_deep(const struct sutro_lease *lease,
+			 const struct sutro_tally *new, u64 elapsed_ns,
+			 u64 cost_ns, u64 depth_ns, u64 alone_ns);
 enum sutro_lease_state sutro_lease_tick(struct sutro_lease *lease,
 					long completed, bool left,
 					enum sutro_lease_news news, u64 now_ns);

@@ -285,6 +285,37 @@ static void sutro_test_lease_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, tick(&l, true), SUTRO_LEASE_DRAINS);
 }
 
+/* In a tick of 10 ms, @nr requests complete that took @took_ns each: is that deep? */
+static bool deep(u32 members, unsigned long nr, u64 took_ns, u64 cost_ns)
+{
+	struct sutro_lease lease = { .members = members };
+	struct sutro_tally new = {
+		.ios = { nr / 2, nr - nr / 2 },
+		.took_ns = { nr / 2 * took_ns, (nr - nr / 2) * took_ns },
+	};
+
+	return sutro_lease_is_deep(&lease, &new, 10 * MS, nr * cost_ns, 4 * MS,
+				   64 * MS);
+}
+
+/* A group alone may have as much at the device as it works on in 64 ms. */
+static void sutro_test_lease_of_one_is_deep(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, deep(1, 20, 63 * MS, MS / 2));
+	KUNIT_EXPECT_TRUE(test, deep(1, 20, 64 * MS, MS / 2));
+	KUNIT_EXPECT_FALSE(test, deep(1, 0, 0, 0));
+}
+
+/* Several groups may have 4 ms at the device: eight requests. */
+static void sutro_test_lease_of_several_is_deep(struct kunit *test)
+{
+	KUNIT_EXPECT_FALSE(test, deep(2, 20, 7 * MS / 2, MS / 2));
+	KUNIT_EXPECT_TRUE(test, deep(2, 20, 4 * MS, MS / 2));
+	/* One request at a time delays no others, whatever it costs. */
+	KUNIT_EXPECT_FALSE(test, deep(2, 1, 15 * MS, 15 * MS));
+	KUNIT_EXPECT_FALSE(test, deep(2, 0, 0, 0));
+}
+
 /* Requests at the device when the lease ends are accounted for before it is over. */
 static void sutro_test_lease_drains(struct kunit *test)
 {
@@ -363,6 +394,8 @@ static struct kunit_case sutro_lease_test_cases[] = {
 	KUNIT_CASE(sutro_test_lease_pause),
 	KUNIT_CASE(sutro_test_lease_part),
 	KUNIT_CASE(sutro_test_lease_end),
+	KUNIT_CASE(sutro_test_lease_of_one_is_deep),
+	KUNIT_CASE(sutro_test_lease_of_several_is_deep),
 	KUNIT_CASE(sutro_test_lease_drains),
 	KUNIT_CASE(sutro_test_lease_uncounted),
 	KUNIT_CASE(sutro_test_lease_once),
