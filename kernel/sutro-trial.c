@@ -52,13 +52,14 @@
  *	flash needs 1 ms for each: reads of a would wait for garbage collection for 4 s.
  *
  * A group that comes to a device at work may have next to nothing from the first request on: with
- * less than TRIAL_FARTHEST percent of its due, after TRIAL_PLAIN requests, its trial ends at once.
+ * less than TRIAL_FARTHEST percent of its due, its trial ends after TRIAL_PLAIN requests.  If it
+ * has one at a time, the first one is enough: the second one may wait for a probe, up to 0.1 s.
  * While a device begins to work, costs are guesses and its cache is empty: a trial goes on then.
  *
  *	b (weight 100) writes 1 MiB, 7.4 ms each, and has nine at the device.  Then a (1000) reads
  *	4 KiB at a time for a second.  Its first read waits for these, and each of the next ones for
- *	one or two.  After 16 reads, a third of the second is over.  Now a is protected after two,
- *	and has 0.84 of its bytes alone (tests/sim/test_short_jobs.py).
+ *	one or two.  After 16 reads, a third of the second is over.  Now a is protected after the
+ *	first one, and has 0.89 of its bytes alone (tests/sim/test_short_jobs.py).
  *
  * Before the first probes of the classes that are in use (sutro-probe.c), costs are guesses, and
  * so are the times that groups got.  A share is not decided by these for TRIAL_LONG_NS: protection
@@ -103,7 +104,10 @@
 /* With less than this percent of a due of at least this time, one trial is enough. */
 #define SUTRO_TRIAL_FARTHEST 25
 #define SUTRO_TRIAL_FARTHEST_DUE_NS (128 * MS)
-/* As few of its requests are enough beside others that have used TRIAL_LONG_NS before. */
+/*
+ * As few of its requests are enough beside others that have used TRIAL_LONG_NS before, and one of a
+ * group that has one at a time.
+ */
 #define SUTRO_TRIAL_PLAIN 2
 /* Device time after which a trial looks at the group's share again. */
 #define SUTRO_TRIAL_LOOK_NS MS
@@ -133,7 +137,9 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 static bool sutro_trial_is_plain(const struct sutro_group_protect *own,
 				 u32 percent)
 {
-	return percent < SUTRO_TRIAL_FARTHEST && own->nr >= SUTRO_TRIAL_PLAIN &&
+	u32 enough = own->depth == 1 ? 1 : SUTRO_TRIAL_PLAIN;
+
+	return percent < SUTRO_TRIAL_FARTHEST && own->nr >= enough &&
 	       own->from_ns >= SUTRO_TRIAL_LONG_NS;
 }
 

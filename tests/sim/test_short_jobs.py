@@ -17,6 +17,8 @@ JOBS = {
     "stream": {"bytes": 131072, "iodepth": 1},
     "fsync": {**SYNC, "think_us": 500, "write": 1, "flush": 1},
 }
+# Readahead of two requests, which become one, and a large request at a time.
+STREAMS = {"readahead": {"bytes": 131072, "iodepth": 2}, "1m": {"bytes": 1 << 20, "iodepth": 1}}
 OTHERS = {"writes": WRITES, "flood": FLOOD, "scan": SCAN}
 # Disk, weight, seconds: the least part of the bytes that a job has alone.
 CASES = {
@@ -46,6 +48,14 @@ def test_received(case: str, job: str, others: str) -> None:
     disk, weight, seconds, least = CASES[case]
     alone = received(disk, weight, JOBS[job], seconds, None)
     assert received(disk, weight, JOBS[job], seconds, OTHERS[others]) >= least * alone
+
+
+@pytest.mark.parametrize("others", OTHERS)
+@pytest.mark.parametrize("stream", STREAMS)
+def test_stream(stream: str, others: str) -> None:
+    """One request is enough for protection: a probe delays the second one by 0.1 s."""
+    alone = received(SSD, 1000, STREAMS[stream], 0.5, None)
+    assert received(SSD, 1000, STREAMS[stream], 0.5, OTHERS[others]) >= 0.6 * alone
 
 
 @pytest.mark.parametrize("others", OTHERS)
