@@ -22,7 +22,7 @@
  * of its own is queued: then it depends on the latency of the device.  One that is favoured within
  * its slice, or by its part of it, waits for windows of heavier groups of the slice: while others
  * are protected, it may have requests queued.  So may one that is far short beside them
- * (sutro-trial.c).  Groups that are
+ * (sutro-trial.c), except beside a missed latency target, to which backlogs yield.  Groups that are
  * entitled to as much as a protected one are protected with it, those of other slices included
  * (sutro-favoured.c), and on a rotational device those that its slices would serve: none of their
  * requests is sent in reserved windows otherwise.  A group of a higher class or of more than

@@ -383,13 +383,21 @@ static void sutro_test_joins_with_queue(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, joins(load));
 }
 
-/* Any other group with a queue joins them after three trials in which it was far short. */
+/*
+ * Any other group with a queue joins them after three trials in which it was far short, but not
+ * beside a missed latency target: weights of groups with a backlog do not matter to that.
+ */
 static void sutro_test_joins_when_far_short(struct kunit *test)
 {
 	struct load *load = load_with_queue(test, 150, 0);
 	struct sutro_group_protect *own = load->t->d.protect;
+	struct sutro_protect *protect = &load->t->core.protect;
 	u8 far_nr;
 
+	own->far_nr = 3;
+	protect->by_target = true;
+	KUNIT_EXPECT_FALSE(test, joins(load));
+	protect->by_target = false;
 	for (far_nr = 0; far_nr <= 3; far_nr++) {
 		own->far_nr = far_nr;
 		KUNIT_EXPECT_EQ(test, joins(load), far_nr == 3);
