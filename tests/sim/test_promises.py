@@ -307,6 +307,22 @@ def test_return(job: dict[str, int]) -> None:
     assert result.held(0, 14) >= 0.97
 
 
+@pytest.mark.parametrize("other", [READ, WRITE, RANDOM], ids=["read", "write", "random"])
+def test_change_of_work(other: dict[str, int]) -> None:
+    """A unit that read in order, at 50 times its floor, reads at random: the floor holds from the
+    third second on."""
+    s = disks(1, seconds=10)
+    for part in range(2):
+        s.add("volume", leaves=1, part=part, parts=2)
+    cgroup = s.unit(volume=0, stop=6, **READ | {"iodepth": 8})
+    reads = {"random": 1, "bytes": 16384, "iodepth": 1}
+    s.add("client", cgroup=cgroup, volume=0, start=6, **reads)
+    s.unit(1000, volume=1, **other)
+    s.add("promise", cgroup=cgroup, volume=0, floor=0.5 * s.alone(1))
+    for seed in range(1, 8):
+        assert replace(s, seed=seed).run().held(0, 8) >= 0.97, seed
+
+
 @WORKLOADS
 def test_hot_spot(job: dict[str, int]) -> None:
     """On a linear volume all of the traffic moves from one disk to the other."""
