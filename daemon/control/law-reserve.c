@@ -91,6 +91,8 @@
 #define LOST 0.5
 /* A unit that is back within this time finds its reserve in force. */
 #define IDLE_S 1.0
+/* A unit that needs its reserve, and has this part of its target, has it with a larger one. */
+#define NEARLY_ENOUGH 0.7
 /* Smallest change of a reserve in force: part of it, and part of the time. */
 #define STEP 0.03
 #define STEP_LEAST 0.005
@@ -231,16 +233,24 @@ static void promise_start(const struct control *c, struct promise *p)
 	p->keep_s = 0;
 }
 
+/* Did a smaller reserve cost the unit too much lately, and is it near its target? */
+static bool promise_needs_more(const struct promise *p, double target)
+{
+	return p->keep_s > 0 && p->steady_rate >= NEARLY_ENOUGH * target;
+}
+
 static void promise_follow(const struct control *c, struct promise *p,
 			   double target, double dt_s)
 {
 	double reserve, a;
 
 	p->reserve_s += dt_s;
+	p->keep_s = fmax(p->keep_s - dt_s, 0);
 	a = fmax(-expm1(-dt_s / FOLLOW_S), dt_s / p->reserve_s);
 	p->reserve_mean += a * (p->pub.reserve - p->reserve_mean);
 	p->reserve_rate += a * (p->pub.rate - p->reserve_rate);
-	if (p->steady_rate < target && control_is_limited(p)) {
+	if (p->steady_rate < target && control_is_limited(p) &&
+	    !promise_needs_more(p, target)) {
 		reserve = control_release(p, dt_s);
 	} else {
 		p->released_from = 0;

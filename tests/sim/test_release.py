@@ -80,3 +80,23 @@ def test_reserve_that_is_not_enough_is_kept() -> None:
     reserve = result.promises[0]["reserve"]
     assert sum(reserve) > 0.8 * 0.9 * len(reserve)
     assert 1.5 * result.held(0, 3) > 0.83
+
+
+@pytest.mark.parametrize(
+    ("unit", "part"),
+    [
+        ({"bytes": 16384, "iodepth": 4, "write": 1, "think_us": 20000}, 0.9),
+        (RESTS, 0.9),
+        ({**SYNC, "write": 1, "flush": 1}, 0.4),
+    ],
+    ids=["log", "rests", "fsync"],
+)
+def test_reserve_of_a_unit_that_rests_suffices(unit: dict[str, int], part: float) -> None:
+    """After a trial that showed that the unit needs its reserve, its floor holds."""
+    s = disks(1, {**DISK, "cache_kb": 16384}, seconds=SECONDS)
+    for number in range(2):
+        s.add("volume", leaves=1, part=number, parts=2)
+    s.unit(100, volume=0, **unit)
+    s.unit(1000, volume=1, write=1, bytes=1 << 19, iodepth=16)
+    s.add("promise", cgroup=1, volume=0, reads=1, writes=1, floor=part * s.alone(0))
+    assert s.run().held(0, SECONDS / 2) >= 0.97
