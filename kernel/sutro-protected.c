@@ -343,9 +343,9 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	if (timed || ((own->needed || reserving) && group->queued == 1) ||
 	    (sutro_protects(protect) &&
 	     (reserving || sutro_group_keeps_up(group) ||
-	      (own->needed && (!sutro_group_favoured(group, 1) ||
-			       (sutro_trial_is_far_short(own) &&
-				!protect->by_target))))))
+	      (own->needed &&
+	       (!sutro_group_favoured(group, 1) ||
+		(sutro_trial_is_far_short(own) && !protect->by_target))))))
 		sutro_protect_join(core, group, now_ns);
 }
 
