@@ -317,8 +317,10 @@ void control_observe(struct control *c, double dt_s);
 double law_share_in_flight(const struct control *c, const struct promise *p,
 			   const struct link *k);
 
-/* law-promise.c: the need of each promise, and its verdict. */
+/* law-promise.c: the need of each promise. */
 
+/* Smaller shares are too noisy for a verdict about entitlement. */
+#define SHARE_TELLING 0.02
 /* Upper bound of a share. The capacity of the device follows from the whole cost. */
 #define SHARE_MAX 2.0
 
@@ -335,6 +337,12 @@ bool control_promise_is_measured(const struct promise *p);
 void control_follow_part(struct promise *p);
 void control_measure(struct control *c, double dt_s);
 void control_need_all(struct control *c);
+/* Does the unit wait, or use all of a leaf, or always have a request? */
+bool control_has_demand(const struct promise *p);
+/* The factor by which a promise needs more than its own share. */
+double control_others(const struct control *c, const struct promise *p);
+
+/* law-verdict.c: the verdict of each promise. */
 void control_judge(struct control *c, double dt_s);
 
 /* law-share.c: the grant of each promise on each leaf. */
