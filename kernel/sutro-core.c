@@ -69,8 +69,8 @@
  *	groups that stay away	tests/sim		1 in 64 of the group's
  *	 away			test_away.py		time, with reserved
  *							time 1 in 16
- *	room beside a group	tests/sim		a group alone has no
- *	 alone			test_short_jobs.py	queue at the device
+ *	room beside a group	tests/sim		a group alone has 64 ms
+ *	 alone			test_short_jobs.py	of work at the device
  *	volumes			tests/sim		a cache line of each
  *	 volume			test_volume.py		protected cgroup
  *	latency targets		Databases: last column;	as protection

@@ -174,16 +174,22 @@ static void test_choice_is_kept_for_a_minute(struct test *t)
 	check(chooses(t, "/a1.service /a2.service "));
 }
 
-/* io.stat of a cgroup counts those below it, whether these are chosen or not. */
-static void test_cgroup_above_others_that_are_not_chosen(struct test *t)
+/* A cgroup with one below it, and three others. */
+static void use_above_others(struct test *t)
 {
-	fake_disk(&t->roots, "sda", "8:0", "none");
 	use_bytes(t, "top.slice", 1000);
 	use_bytes(t, "top.slice/below.service", 1);
 	fake_file(&t->roots, "/sys/fs/cgroup/top.slice/io.sutro.stat",
 		  "259:0 time_ns=5000 rlat=\n");
 	for (unsigned int i = 0; i < 3; i++)
 		use(t, i, 100);
+}
+
+/* io.stat of a cgroup counts those below it, whether these are chosen or not. */
+static void test_cgroup_above_others_that_are_not_chosen(struct test *t)
+{
+	fake_disk(&t->roots, "sda", "8:0", "none");
+	use_above_others(t);
 	check(chooses(t, "/a0.service /a1.service /top.slice "));
 	check(t->ranking.n_omitted == 2);
 	check(chooses(t, "/a0.service /a1.service /top.slice "));
@@ -194,12 +200,7 @@ static void test_cgroup_above_others_and_another_scheduler(struct test *t)
 {
 	fake_disk(&t->roots, "sda", "8:0", "sutro");
 	use_bytes(t, ".", 1001);
-	use_bytes(t, "top.slice", 1000);
-	use_bytes(t, "top.slice/below.service", 1);
-	fake_file(&t->roots, "/sys/fs/cgroup/top.slice/io.sutro.stat",
-		  "259:0 time_ns=5000 rlat=\n");
-	for (unsigned int i = 0; i < 3; i++)
-		use(t, i, 100);
+	use_above_others(t);
 	check(chooses(t, "/a0.service /a1.service /top.slice "));
 	check(t->ranking.n_omitted == 1);
 	fake_file(&t->roots, "/sys/devices/virtual/block/sda/queue/scheduler",
