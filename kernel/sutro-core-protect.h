@@ -328,7 +328,8 @@ struct sutro_protect {
  *		withheld from it
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
- * @shared:	the service that it received in its last trial
+ * @shared:	the service that it received in its last trial, without slices
+ * @slices:	others have slices for its sake (sutro-slices.c)
  * @think:	the times from its last completion to its next request; from the last one at any
  *		leaf if it moves (sutro-volume.c)
  * @leaves:	those of the cgroup of @reserving, or of the one with its target, or its own;
@@ -383,6 +384,7 @@ struct sutro_group_protect {
 	u64 due_ns;
 	u64 got_ns;
 	struct sutro_protect_sums shared;
+	bool slices;
 	struct sutro_think think;
 	struct sutro_leaves *leaves;
 	struct sutro_leaves *counted;

@@ -62,6 +62,8 @@
  *	 protected, gap, fit,	test_protect.py,
  *	 think, trial, window,	test_neighbours.py
  *	 part, apart, others
+ *	equal weights		Tenants: equal weights	an eighth of the device
+ *	 slices			tests/sim test_slices
  *	slices of these		tests/sim: ssd-slice-	none for groups of the
  *	 excess			of-protected		root
  *	reserved time		Bandwidth floors;	as protection

@@ -12,6 +12,7 @@
 #include <linux/bitops.h>
 
 #include "sutro-core-protect.h"
+#include "sutro-slices.h"
 #include "sutro-tree.h"
 
 /* Requests that may always be in flight, whatever their estimated cost. */
@@ -146,6 +147,7 @@ enum sutro_idle_end {
  * @leaving:	empty groups, by when they leave
  * @slotless:	the same of those that wait for a request slot
  * @protect:	groups for which others are held back
+ * @slices:	slices where none are needed for streams
  * @now_ns:	the time of the last choice, or of the last arrival if that was later; see
  *		sutro_core_time()
  * @waiting:	groups with requests queued, the one served longest ago first
@@ -199,6 +201,7 @@ struct sutro_core {
 	struct list_head leaving;
 	struct list_head slotless;
 	struct sutro_protect protect;
+	struct sutro_slices slices;
 	u64 now_ns;
 	struct list_head waiting;
 	const struct sutro_group *starved;
@@ -305,10 +308,17 @@ static inline bool sutro_sensitive_waits(const struct sutro_core *core,
 	       core->sensitive_nr >= SUTRO_SENSITIVE_NR;
 }
 
+/* Has every group slices, although that is not needed for streams? */
+static inline bool sutro_is_fair(const struct sutro_core *core)
+{
+	return core->tunables.fairness ||
+	       sutro_before(core->now_ns, core->slices.until_ns);
+}
+
 /* Are groups waited for that have nothing queued? */
 static inline bool sutro_waits(const struct sutro_core *core)
 {
-	return core->tunables.rotational || core->tunables.fairness;
+	return core->tunables.rotational || sutro_is_fair(core);
 }
 
 /* Could the device take the requests that are held back for other groups? */

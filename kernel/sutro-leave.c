@@ -6,7 +6,7 @@
  *
  * 1. Groups whose next request is expected
  *
- * On a rotational device and with fairness=1, others are held back for a group that usually comes
+ * On a rotational device and while all groups have slices, others are held back for a group that usually comes
  * back within group_idle_ns (sutro-select.c), and anywhere for a protected one (sutro-protect.c).
  * It leaves after that time.  All other groups leave at once.
  *
@@ -90,7 +90,8 @@ void sutro_leave(struct sutro_core *core, struct sutro_group *group, u64 now_ns)
 			sutro_protect_leave_ns(core, group, now_ns);
 		sutro_leave_later(core, group);
 	} else if (sutro_waits(core) && !group->gone &&
-		   (t->fairness || group->think_ns <= t->group_idle_ns)) {
+		   (sutro_is_fair(core) ||
+		    group->think_ns <= t->group_idle_ns)) {
 		group->leave_at_ns = now_ns + t->group_idle_ns;
 		sutro_leave_later(core, group);
 	} else {

@@ -222,6 +222,7 @@ static void sutro_protect_join(struct sutro_core *core,
 		protect->cleared_from_ns = now_ns;
 		sutro_protect_clear(protect);
 	}
+	sutro_slices_prevent(core, now_ns);
 	list_add_tail(&own->list, &protect->groups);
 	protect->nr++;
 	sutro_apart_turn(protect, own);
@@ -331,7 +332,7 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	if (own)
 		own->pauses = pauses;
 	if (!sutro_protect_may(core, group)) {
-		if (!own && pauses)
+		if (!own && (pauses || sutro_slices_may(core, group)))
 			sutro_protect_prepare(protect, group, now_ns);
 		return;
 	}

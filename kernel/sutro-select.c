@@ -54,7 +54,7 @@
  *	of a's lets as many of b's pass as take the same time.
  *
  * With fairness=1 every group has slices and every group is waited for, on every
- * device.
+ * device, and on one without seeks for as long as that pays (sutro-slices.c).
  *
  * 4. How many at the device
  *
@@ -147,7 +147,7 @@ static u64 sutro_slice_ns(const struct sutro_core *core,
 {
 	const struct sutro_tunables *t = &core->tunables;
 
-	if (t->fairness || (t->rotational && !sutro_group_seeky(group)))
+	if (sutro_is_fair(core) || (t->rotational && !sutro_group_seeky(group)))
 		return t->slice_ns;
 	return 0;
 }

@@ -303,9 +303,14 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	if (!sutro_trial_ends(protect, own, percent,
 			      by_latency && own->depth == 1 &&
 				      !core->tunables.rotational,
-			      needed && !deep && !core->tunables.rotational,
+			      needed && !deep && !core->tunables.rotational &&
+				      sutro_group_favoured_inside(group),
 			      core->tunables.guessing, now_ns))
 		return;
+	if (sutro_slices_judge(core, own, needed && !deep, now_ns)) {
+		sutro_trial_begin(protect, own, now_ns);
+		return;
+	}
 	own->needed = needed;
 	own->far_nr = sutro_trial_far_nr(protect, own, percent, share);
 	own->shared = (struct sutro_protect_sums){
@@ -317,6 +322,8 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	while (own->shared.nr_seen / 2 > SUTRO_TRIAL_COUNTS)
 		sutro_window_halve(&own->shared);
 	sutro_trial_begin(protect, own, now_ns);
+	if (own->slices)
+		sutro_slices_begin(core, group, now_ns);
 }
 
 /**

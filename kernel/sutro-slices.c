@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Sutro I/O scheduler: slices on devices that serve many requests at once.
+ *
+ * 1. The defect
+ *
+ * Weights divide the backlog, and a group with few requests has none: each of its requests waits
+ * for those that others have at the device.  A favoured group is protected from that
+ * (sutro-protect.c).  Another one is not, for the device idles while it is kept for few requests.
+ * But it hardly does for a group that alone keeps it nearly busy.
+ *
+ *	a and b (weight 100) on an ssd of 135 MB/s.  a has 4 reads of 16 KiB, which alone use 0.94
+ *	of it, and b writes 1 MiB, 7.4 ms each.  Each read of a waits for one or two writes, and a
+ *	has 0.02 of its rate alone.  With slices it has 0.50, and b half of its own.
+ *
+ * 2. The rule
+ *
+ * A group that is not favoured is on trial, too, while requests of others wait (sutro-trial.c).  If
+ * it got less than it is entitled to, with SUTRO_SLICES_DEPTH requests or more at once and no
+ * backlog, all groups have slices for a moment, as with fairness=1.  They keep them if
+ *
+ *	- the group has SUTRO_SLICES_GAIN halves of the requests that it had in its trial, and
+ *	- all groups together use the device by 1 / SUTRO_SLICES_LOSS less at most, and later by
+ *	  1 / SUTRO_SLICES_LOSS_LATER.
+ *
+ * Otherwise they have none for SUTRO_SLICES_REST_NS, and for twice as long the next time.  Each
+ * SUTRO_SLICES_LAST_NS they are without slices for a trial, for the load may have changed.
+ *
+ *	With 4 reads of 4 KiB a uses 0.3 of the device.  With slices, all use 0.65 in 0.13 s, so
+ *	that a waits for 4 s as before.  In the first minute there are four more tries.
+ *
+ * Device time is estimated, so the price may differ.  Without slices, the device counts as busy all
+ * the time at least.  Requests of the group count as much as in its trial: fewer at the device seem
+ * to cost more.  While a group is protected, that decides who comes first, and there are no slices.
+ */
+#include "sutro-core.h"
+
+#define US 1000ULL
+#define MS (1000 * US)
+
+/* Slices cost at most this part of the use of the device without them, or later this one. */
+#define SUTRO_SLICES_LOSS 8
+#define SUTRO_SLICES_LOSS_LATER 6
+/* A group for which others have slices has this many halves of its requests without them. */
+#define SUTRO_SLICES_GAIN 3
+/* It has as many requests at once.  For fewer, the device would idle too much. */
+#define SUTRO_SLICES_DEPTH 3
+/* Its requests in this time decide, once and again. */
+#define SUTRO_SLICES_TRY_NS (1000 * MS)
+/* After this time, a trial without slices decides anew. */
+#define SUTRO_SLICES_LAST_NS (30000 * MS)
+/* There are none so long: units that have just begun may be given reserved time. */
+#define SUTRO_SLICES_FIRST_NS (2000 * MS)
+/* For how long there are none after they have cost more: at first, and at most. */
+#define SUTRO_SLICES_REST_NS (4000 * MS)
+#define SUTRO_SLICES_REST_MAX_NS (64000 * MS)
+
+/**
+ * sutro_slices_may - may a group be tried for slices?
+ * @core:	the leaf
+ * @group:	the group, which is active
+ *
+ * A trial takes memory, so it begins only while requests of others wait.
+ */
+bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	if (t->rotational || t->fairness || t->guessing || !t->protect ||
+	    sutro_protects(&core->protect) ||
+	    !(group->protect || core->queued > group->queued))
+		return false;
+	if (!core->slices.from_ns)
+		core->slices.from_ns = core->now_ns + SUTRO_SLICES_FIRST_NS;
+	return !sutro_before(core->now_ns, core->slices.from_ns);
+}
+
+/**
+ * sutro_slices_prevent - a group is protected, which decides who comes first
+ * @core:	the leaf
+ * @now_ns:	the time
+ */
+void sutro_slices_prevent(struct sutro_core *core, u64 now_ns)
+{
+	u64 from_ns = now_ns + SUTRO_SLICES_REST_NS;
+
+	core->slices.until_ns = now_ns;
+	if (sutro_before(core->slices.from_ns, from_ns))
+		core->slices.from_ns = from_ns;
+}
+
+/**
+ * sutro_slices_begin - a trial without slices has ended: groups have slices for a moment
+ * @core:	the leaf
+ * @group:	the group for whose sake; others do not pay back what it was owed before
+ * @now_ns:	the time
+ */
+void sutro_slices_begin(struct sutro_core *core, struct sutro_group *group,
+			u64 now_ns)
+{
+	struct sutro_slices *slices = &core->slices;
+
+	/* Else it would have the device alone for that time. */
+	sutro_tree_lead(group, 0);
+	slices->since_ns = now_ns;
+	slices->until_ns = now_ns + SUTRO_SLICES_TRY_NS;
+	slices->rest_ns = clamp(2 * slices->rest_ns, SUTRO_SLICES_REST_NS,
+				SUTRO_SLICES_REST_MAX_NS);
+	slices->from_ns = now_ns + slices->rest_ns;
+}
+
+/* Did enough more requests of a group complete than in its trial, where each counts twice? */
+static bool sutro_slices_gain(const struct sutro_group_protect *own, u64 now_ns)
+{
+	u64 length_us = div_u64(now_ns - own->trial_ns, US);
+	u64 before_us = div_u64(own->shared.time_ns, US);
+
+	return 4 * own->nr * before_us >=
+	       SUTRO_SLICES_GAIN * own->shared.nr_seen * length_us;
+}
+
+/* Do all groups use nearly as much of the device as in that trial? */
+static bool sutro_slices_fill(const struct sutro_core *core,
+			      const struct sutro_group_protect *own, u64 now_ns)
+{
+	u64 used_ns = core->protect.used_ns - own->from_ns;
+	/* At what they cost there: estimates are higher for few requests on an idle device. */
+	u64 cost_ns = 2 * own->shared.cost_ns * own->nr;
+	u64 length_us = div_u64(now_ns - own->trial_ns, US);
+	u64 before_us = div_u64(own->shared.time_ns, US);
+	u64 all_us = max(div_u64(own->shared.all_ns, US), before_us);
+	u32 loss = core->slices.rest_ns ? SUTRO_SLICES_LOSS
+					: SUTRO_SLICES_LOSS_LATER;
+
+	cost_ns = div64_u64(cost_ns, own->shared.nr_seen);
+	if (cost_ns < own->got_ns)
+		used_ns -= min(used_ns, own->got_ns - cost_ns);
+	return loss * div_u64(used_ns, US) * before_us >=
+	       (loss - 1) * all_us * length_us;
+}
+
+/* Is a group that got less than it is entitled to worth a try? */
+static bool sutro_slices_worth(struct sutro_core *core,
+			       const struct sutro_group_protect *own)
+{
+	/* With more than this, it could not gain as much as it has to. */
+	return SUTRO_SLICES_GAIN * own->got_ns <= 2 * own->due_ns &&
+	       own->depth >= SUTRO_SLICES_DEPTH &&
+	       sutro_slices_may(core, own->group) &&
+	       !sutro_group_favoured_inside(own->group);
+}
+
+/**
+ * sutro_slices_judge - a trial of a group is long enough
+ * @core:	the leaf
+ * @own:	the protection of the group
+ * @needs:	it got less than it is entitled to, and has no backlog
+ * @now_ns:	the time
+ *
+ * Return: true if groups have slices: the result of the trial is not that without them.
+ */
+bool sutro_slices_judge(struct sutro_core *core,
+			struct sutro_group_protect *own, bool needs, u64 now_ns)
+{
+	struct sutro_slices *slices = &core->slices;
+
+	if (!sutro_is_fair(core)) {
+		own->slices = needs && sutro_slices_worth(core, own);
+		return false;
+	}
+	if (!own->slices || own->trial_ns < slices->since_ns)
+		return true;
+	if (!sutro_slices_fill(core, own, now_ns)) {
+		slices->until_ns = now_ns;
+	} else if (sutro_slices_gain(own, now_ns)) {
+		slices->until_ns = min(now_ns + SUTRO_SLICES_TRY_NS,
+				       slices->since_ns + SUTRO_SLICES_LAST_NS);
+		slices->rest_ns = 0;
+		slices->from_ns = now_ns;
+	}
+	return true;
+}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Groups with few requests beside bulk I/O of the same weight, which units have by default.
+
+One that alone keeps the drive nearly busy receives its share of the time: all groups have slices.
+Where these would cost much, the others keep what they have without them.
+"""
+
+import pytest
+from competing import SSD, WRITES, Client, compete, tree
+
+FAST_SSD: Client = {"kind": 1}
+NVME: Client = {"kind": 2}
+SCAN: Client = {"bytes": 1048576, "iodepth": 8}
+READS: Client = {"random": 1, "bytes": 4096}
+MIXED: Client = {"random": 1, "bytes": 8192, "mixed": 70}
+LOG: Client = {"bytes": 8192, "iodepth": 1, "write": 1, "flush": 1}
+# Disk, the groups with their weights.  The first one has few requests.
+BUSY = {
+    "reads-16k-writes": (SSD, [(100, {**READS, "bytes": 16384, "iodepth": 4}), (100, WRITES)]),
+    "reads-16k-scan": (SSD, [(100, {**READS, "bytes": 16384, "iodepth": 4}), (100, SCAN)]),
+    "reads-4k-writes": (SSD, [(100, {**READS, "iodepth": 16}), (100, WRITES)]),
+    "mixed-8k-writes": (SSD, [(100, {**MIXED, "iodepth": 16}), (100, WRITES)]),
+    "lighter-reads-4k-writes": (SSD, [(100, {**READS, "iodepth": 16}), (200, WRITES)]),
+    "reads-4k-writes-scan": (
+        SSD,
+        [(100, {**READS, "iodepth": 16}), (100, WRITES), (100, SCAN)],
+    ),
+    "thinking-reads-16k-writes": (
+        SSD,
+        [(100, {**READS, "bytes": 16384, "iodepth": 8, "think_us": 300}), (100, WRITES)],
+    ),
+    "fast-reads-16k-writes": (
+        FAST_SSD,
+        [(100, {**READS, "bytes": 16384, "iodepth": 4}), (100, WRITES)],
+    ),
+    "fast-reads-4k-scan": (FAST_SSD, [(100, {**READS, "iodepth": 16}), (100, SCAN)]),
+    "nvme-reads-16k-scan": (
+        NVME,
+        [(100, {**READS, "bytes": 16384, "iodepth": 16}), (100, SCAN)],
+    ),
+}
+IDLE = {
+    "one-read-writes": (SSD, [(100, {**READS, "iodepth": 1}), (100, WRITES)]),
+    "one-read-scan": (SSD, [(100, {**READS, "iodepth": 1}), (100, SCAN)]),
+    "four-reads-writes": (SSD, [(100, {**READS, "iodepth": 4}), (100, WRITES)]),
+    "eight-reads-scan": (SSD, [(100, {**READS, "iodepth": 8}), (100, SCAN)]),
+    "fast-one-read-writes": (FAST_SSD, [(100, {**READS, "iodepth": 1}), (100, WRITES)]),
+    "fast-eight-reads-scan": (FAST_SSD, [(100, {**READS, "iodepth": 8}), (100, SCAN)]),
+    "nvme-eight-reads-scan": (NVME, [(100, {**READS, "iodepth": 8}), (100, SCAN)]),
+    "eight-databases": (
+        SSD,
+        [(100, {**READS, "bytes": 65536, "iodepth": 1})] * 8 + [(100, WRITES)],
+    ),
+}
+
+
+def rates(disk: Client, groups: list[tuple[int, Client]], **knobs: int) -> list[float]:
+    """Bytes in a second of groups with their weights, after the first two tries of slices."""
+    leaf = {**disk, "nr_requests": 256, **knobs}
+    return [one["mean"] for one in compete([leaf], *tree(groups), seconds=19, warmup_s=9)]
+
+
+@pytest.mark.parametrize("case", BUSY)
+def test_share(case: str) -> None:
+    """Each group receives nearly its share of its rate alone."""
+    disk, groups = BUSY[case]
+    weights = sum(weight for weight, _ in groups)
+    for rate, (weight, client) in zip(rates(disk, groups), groups, strict=True):
+        (alone,) = rates(disk, [(weight, client)])
+        assert rate >= 0.85 * weight / weights * alone
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_price(case: str) -> None:
+    """Where slices would cost too much, the others lose little.
+
+    They lose it to the tries, and as a read without others shows the true latency of the drive:
+    less waits there afterwards, and each read for fewer of them.
+    """
+    disk, groups = IDLE[case]
+    found, without = rates(disk, groups), rates(disk, groups, protect=0)
+    assert found[-1] >= 0.85 * without[-1]
+    assert found[0] >= 0.98 * without[0]
