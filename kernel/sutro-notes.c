@@ -133,8 +133,8 @@ static void sutro_fold_setting(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 }
 
 /* Apply the new settings of a group, or the removal of its cgroup. */
-static void sutro_fold_held(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			    const struct sutro_note *note)
+static void sutro_fold_change(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			      const struct sutro_note *note)
 {
 	unsigned int setting;
 
@@ -183,8 +183,9 @@ void sutro_fold(struct sutro_queue *sq)
 		sblkg->note = (struct sutro_note){ .gone = note.gone };
 		spin_unlock_irq(&sq->done_lock);
 
-		if (note.held)
-			sutro_fold_held(sq, sblkg, &note);
+		/* A flush changes no group, and is ordered beside direct mode. */
+		if (note.settings || note.gone)
+			sutro_fold_change(sq, sblkg, &note);
 		if (note.nr_flushes)
 			sutro_fold_flushes(sq, sblkg, note.nr_flushes);
 		sutro_protect_took(&sq->core, &sblkg->group,
