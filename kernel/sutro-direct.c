@@ -364,12 +364,13 @@ void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg)
  * @sq:		the leaf
  * @sblkg:	its group, NULL if it has none
  * @rq:		the request
+ * @sectors:	its size
  * @now_ns:	the time
  *
  * Context: sutro_queue.done_lock is held.
  */
 void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			  struct request *rq, u64 now_ns)
+			  struct request *rq, u32 sectors, u64 now_ns)
 {
 	struct sutro_tally *ordered = &sq->lease.ordered;
 	bool write = op_is_write(req_op(rq));
@@ -380,11 +381,11 @@ void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (op_is_discard(req_op(rq)))
 		return;
 	ordered->ios[write]++;
-	ordered->sectors[write] += rq->stats_sectors;
+	ordered->sectors[write] += sectors;
 	ordered->took_ns[write] += now_ns - rq->start_time_ns;
 	if (sblkg)
 		sutro_member_ordered(sblkg, write,
-				     (u64)rq->stats_sectors << SECTOR_SHIFT);
+				     (u64)sectors << SECTOR_SHIFT);
 }
 
 /* Device time of @ios requests of @bytes together; the disk is not rotational. */

@@ -208,6 +208,7 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 	u64 estimate_ns = sutro_price(sq, sblkg, rq, prompt, now_ns);
 
 	sutro_lane_charge(rq, estimate_ns);
+	sutro_rq_keep_sectors(rq);
 	sblkg->group.caches = sutro_rq_caches(rq);
 	sq->core.async = !rq_is_sync(rq);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);

@@ -301,6 +301,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	u64 took_ns = sutro_rq_waited_ns(rq, now_ns);
 	u64 estimate_ns = sutro_rq_estimate_ns(rq), cost_ns;
 	enum sutro_op op = sutro_rq_op(rq);
+	u32 sectors = sutro_rq_sent_sectors(rq);
 	unsigned long flags;
 
 	spin_lock_irqsave(&sq->done_lock, flags);
@@ -325,7 +326,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	WRITE_ONCE(sblkg->stat.used_ticks, sutro_ticks(now_ns));
 	if (op != SUTRO_OTHER) {
 		sblkg->stat.ios[op]++;
-		sblkg->stat.bytes[op] += (u64)rq->stats_sectors << SECTOR_SHIFT;
+		sblkg->stat.bytes[op] += (u64)sectors << SECTOR_SHIFT;
 	}
 	sblkg->stat.pending_ns += took_ns;
 	if (op == SUTRO_READ)
@@ -336,7 +337,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sutro_slot_freed(sq, sblkg);
 	}
 	if (sq->device.unseen)
-		sutro_direct_ordered(sq, sblkg, rq, now_ns);
+		sutro_direct_ordered(sq, sblkg, rq, sectors, now_ns);
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
@@ -356,7 +357,8 @@ void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (!READ_ONCE(sq->device.unseen))
 		return;
 	spin_lock_irqsave(&sq->done_lock, flags);
-	sutro_direct_ordered(sq, sblkg, rq, now_ns);
+	/* The elevator did not send it, so the size may only be here. */
+	sutro_direct_ordered(sq, sblkg, rq, rq->stats_sectors, now_ns);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 

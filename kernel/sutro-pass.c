@@ -155,6 +155,7 @@ struct request *sutro_pass(struct sutro_queue *sq, u64 now_ns)
 	sutro_core_pass(&sq->core, &sblkg->group,
 			sutro_requests_far(&sblkg->requests, rq),
 			sutro_price(sq, sblkg, rq, false, now_ns), now_ns);
+	sutro_rq_keep_sectors(rq);
 	sutro_direct_sent(sq, sblkg, now_ns);
 	return rq;
 }

@@ -16,13 +16,17 @@ struct sutro_lane;
  * tagged: its lowest bits are the state of the request, the others belong to the state.
  */
 enum sutro_rq_state {
-	/* Queued in its group, or sent from there.  The value is its lane, NULL without one. */
+	/*
+	 * Queued in its group, or sent from there.  The value is its lane, NULL without one; once
+	 * it is sent, that of sutro_rq_keep_sectors().
+	 */
 	SUTRO_RQ_QUEUED,
 	/* Without a group yet.  The value is its submitter. */
 	SUTRO_RQ_NEW,
 	/*
 	 * Past the queue of its group, without a reference to it: the group stays the only
-	 * active one until the completion is processed.
+	 * active one until the completion is processed.  The value is that of
+	 * sutro_rq_keep_sectors().
 	 */
 	SUTRO_RQ_PASSED,
 	/* Waiting for a flush (sutro-flush.c), with a reference to its group. */
@@ -100,7 +104,7 @@ static inline unsigned long sutro_current_submitter(void)
 /*
  * While a request is at the device, rq->fifo_time holds its estimate, its class,
  * whether few others were there, whether others were held back for it, and whether it is of
- * more sectors than rq->stats_sectors can hold, as discards may be.
+ * more sectors than rq->stats_sectors can hold, as discards and write zeroes may be.
  */
 #define SUTRO_RQ_SHALLOW 0x80
 #define SUTRO_RQ_COMMIT 0x40
@@ -163,12 +167,29 @@ static inline void sutro_rq_pack(struct request *rq, u64 estimate_ns,
 		rq->fifo_time |= SUTRO_RQ_HUGE;
 }
 
-/* The size of a request that was sent; all that is known of a huge one is that it is huge. */
+/* The size of a request that was sent, for its cost: that of a huge one counts as U32_MAX. */
 static inline u32 sutro_rq_sent_bytes(struct request *rq)
 {
 	return rq->fifo_time & SUTRO_RQ_HUGE
 		       ? U32_MAX
 		       : rq->stats_sectors << SECTOR_SHIFT;
+}
+
+/* A request was sent, and has no lane any more.  If it is huge, keep its size there. */
+static inline void sutro_rq_keep_sectors(struct request *rq)
+{
+	if (rq->fifo_time & SUTRO_RQ_HUGE)
+		rq->elv.priv[1] = (void *)((uintptr_t)blk_rq_sectors(rq)
+						   << SUTRO_RQ_STATE_BITS |
+					   sutro_rq_state(rq));
+}
+
+/* The sectors of a request that was sent. */
+static inline u32 sutro_rq_sent_sectors(struct request *rq)
+{
+	return rq->fifo_time & SUTRO_RQ_HUGE
+		       ? (uintptr_t)rq->elv.priv[1] >> SUTRO_RQ_STATE_BITS
+		       : rq->stats_sectors;
 }
 
 static inline u64 sutro_rq_estimate_ns(struct request *rq)

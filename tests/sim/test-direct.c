@@ -191,6 +191,7 @@ static void rig_dispatch(struct request *rq)
 	sutro_rq_set(rq, &rig->group, SUTRO_RQ_QUEUED);
 	sutro_queue_one(sq, &rig->group, false, rig->now_ns);
 	sutro_rq_pack(rq, ESTIMATE_NS, sutro_request_class(rq), false);
+	sutro_rq_keep_sectors(rq);
 	sutro_core_dispatch(&sq->core, &rig->group.group, ESTIMATE_NS);
 	if (req_op(rq) == REQ_OP_WRITE)
 		sutro_direct_sent(sq, &rig->group, rig->now_ns);
@@ -323,8 +324,27 @@ static void flushes_of_a_member(struct kunit *test)
 	KUNIT_EXPECT_GE(test, direct_part(test, MS / 2) + 10, most);
 }
 
+/*
+ * A request that zeroes 2 GiB, which the block layer counts with the sectors of writes, adds none
+ * to those of the writes that went past the elevator.
+ */
+static void zeroes_are_not_direct(struct kunit *test)
+{
+	rig_new(test);
+	rig_run(100 * MS, true);
+	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
+	rig_send(REQ_OP_WRITE_ZEROES, 1 << 22);
+	rig_run(100 * MS, true);
+	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
+	rig_run(50 * MS, false);
+	KUNIT_EXPECT_EQ(test, rig->sq.lease.state, SUTRO_LEASE_OFF);
+	KUNIT_EXPECT_EQ(test, rig->group.stat.ios[1], rig->writes);
+	KUNIT_EXPECT_EQ(test, rig->group.stat.bytes[1], BYTES * rig->writes);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(flushes_of_a_member),
+	KUNIT_CASE(zeroes_are_not_direct),
 	{},
 };
 
