@@ -367,6 +367,9 @@ void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
  * @sq:		the leaf
  * @sblkg:	the request's group
  * @rq:		the request
+ *
+ * The driver may let it be inserted again a second later, so others that wait for its end do not
+ * wait for that.
  */
 void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq)
@@ -386,6 +389,7 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	}
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
+	sutro_wake_dispatcher(sq);
 }
 
 /**

@@ -342,9 +342,31 @@ static void zeroes_are_not_direct(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rig->group.stat.bytes[1], BYTES * rig->writes);
 }
 
+/*
+ * The driver returns the only request at the device, for which another one waits, and it is to be
+ * inserted again a second later: the other one is sent meanwhile.
+ */
+static void returned_with_a_delay(struct kunit *test)
+{
+	struct sutro_queue *sq;
+
+	rig_new(test);
+	sq = &rig->sq;
+	rig_send(REQ_OP_WRITE, SECTORS);
+	/* A dispatcher waits for its completion. */
+	sq->waiting = true;
+	sutro_note_requeued(sq, &rig->group, &rig->io[0].rq);
+	KUNIT_EXPECT_EQ(test, rig->q.runs, 1U);
+	spin_lock(&sq->lock);
+	rig_look();
+	spin_unlock(&sq->lock);
+	KUNIT_EXPECT_EQ(test, sq->core.in_flight, 0U);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(flushes_of_a_member),
 	KUNIT_CASE(zeroes_are_not_direct),
+	KUNIT_CASE(returned_with_a_delay),
 	{},
 };
 

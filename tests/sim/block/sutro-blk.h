@@ -252,6 +252,7 @@ struct request_queue {
 	struct blk_mq_tag_set *tag_set;
 	struct gendisk *disk;
 	int q_usage_counter;
+	unsigned int runs;
 	struct blk_mq_hw_ctx hctx;
 };
 
@@ -267,6 +268,7 @@ struct request_queue {
 
 static inline void blk_mq_run_hw_queues(struct request_queue *q, bool async)
 {
+	q->runs++;
 }
 
 struct cgroup;
