@@ -79,6 +79,8 @@
  *	 latency		test_latency.py
  *	journals and flushes	fsync			others wait for a commit,
  *	 commit, flush					a slice at most
+ *	polled requests		tests/sim: test-direct	one poll for a jiffy
+ *	 polled						in which others wait
  *	request slots		Fairness: 256 groups	submitters sleep
  *	 slots, quota, turn,	with 64 slots
  *	 leave

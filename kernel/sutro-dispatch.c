@@ -189,6 +189,8 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		      !READ_ONCE(device->unseen) &&
 			      sq->core.in_flight < SUTRO_DEPTH_MIN &&
 			      sq->core.in_flight_ns <= cost_ns);
+	if (unlikely(sutro_rq_is_polled(rq)))
+		atomic_inc(&sq->polled);
 	sutro_probe_sent(&sq->probe, class);
 	sutro_flush_sent(sq, sblkg, rq, now_ns);
 	return cost_ns;
@@ -437,8 +439,10 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 	/* The device could take the held requests, so its measuring window does not count. */
 	if (verdict != SUTRO_SERVE && sutro_holds_back(&sq->core))
 		WRITE_ONCE(sq->device.unsaturated, true);
-	if (verdict != SUTRO_SERVE && sq->core.queued)
+	if (verdict != SUTRO_SERVE && sq->core.queued) {
 		sutro_direct_waits(sq, NULL);
+		sutro_polled_waits(sq);
+	}
 	sutro_report(sq);
 	switch (verdict) {
 	case SUTRO_SERVE:

@@ -230,6 +230,7 @@ int sutro_start(struct request_queue *q, struct elevator_queue *eq)
 	hrtimer_setup(&sq->timer, sutro_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 	INIT_DELAYED_WORK(&sq->direct_work, sutro_direct_tick);
+	INIT_DELAYED_WORK(&sq->polled_work, sutro_polled_look);
 	sq->direct_allowed = sutro_direct_flags(0);
 	sutro_device_init(&sq->device, blk_queue_rot(q));
 	sutro_probe_init(&sq->probe, sutro_driver_depth(q));
@@ -280,6 +281,7 @@ static void sutro_exit_sched(struct elevator_queue *eq)
 	spin_unlock_irq(&sq->done_lock);
 	hrtimer_cancel(&sq->timer);
 	cancel_delayed_work_sync(&sq->direct_work);
+	cancel_delayed_work_sync(&sq->polled_work);
 
 	/* No request is left, and others are not held back for any group. */
 	spin_lock(&sq->lock);

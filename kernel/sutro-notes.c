@@ -270,6 +270,13 @@ static void sutro_note_read(struct sutro_blkg *sblkg, unsigned int bucket)
 		busy->rlat[bucket]++;
 }
 
+/* A request has left the device. */
+static void sutro_note_left(struct sutro_queue *sq, struct request *rq)
+{
+	if (unlikely(sutro_rq_is_polled(rq)))
+		atomic_dec(&sq->polled);
+}
+
 /* A latency target is for reads. */
 static bool sutro_op_is_timed(struct sutro_blkg *sblkg, enum sutro_op op)
 {
@@ -304,6 +311,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	u32 sectors = sutro_rq_sent_sectors(rq);
 	unsigned long flags;
 
+	sutro_note_left(sq, rq);
 	spin_lock_irqsave(&sq->done_lock, flags);
 	if (trace_sutro_cost_enabled())
 		cost_ns = sutro_note_cost(sq, sblkg, &sample);
@@ -376,6 +384,7 @@ void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 {
 	unsigned long flags;
 
+	sutro_note_left(sq, rq);
 	spin_lock_irqsave(&sq->done_lock, flags);
 	sblkg->note.nr++;
 	sblkg->note.nr_untimed++;

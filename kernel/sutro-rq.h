@@ -225,6 +225,12 @@ static inline bool sutro_rq_through(struct request *rq)
 	return rq->cmd_flags & REQ_FUA && blk_queue_write_cache(rq->q);
 }
 
+/* Does a request complete only when a task polls for it? */
+static inline bool sutro_rq_is_polled(struct request *rq)
+{
+	return rq->cmd_flags & REQ_POLLED;
+}
+
 static inline enum sutro_op sutro_rq_op(struct request *rq)
 {
 	switch (req_op(rq)) {

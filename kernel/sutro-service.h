@@ -45,6 +45,10 @@ static inline u32 sutro_driver_depth(const struct request_queue *q)
 	return min3(tags, budget ? budget - 1 : tags, SUTRO_DEPTH_MAX);
 }
 
+/* sutro-polled.c */
+void sutro_polled_waits(struct sutro_queue *sq);
+void sutro_polled_look(struct work_struct *work);
+
 /* sutro-direct.c */
 void sutro_direct_end(struct sutro_queue *sq);
 bool sutro_direct_bio(struct sutro_queue *sq, u32 lease, struct bio *bio);

@@ -260,6 +260,8 @@ struct sutro_blkg {
  * @fired:	the timer has fired, and no dispatch has begun since
  * @dispatching: a CPU dispatches, and looks at the stages before it returns without a
  *		request
+ * @polled:	requests at the device that complete when a task polls for them
+ * @polled_work: polls in the place of these tasks
  * @done_lock:	protects what follows, but for @direct_work
  * @device:	measured speed of the leaf
  * @notes:	groups with notes for the next dispatch
@@ -308,6 +310,8 @@ struct sutro_queue {
 	bool dispatching;
 
 	struct llist_head busy ____cacheline_aligned_in_smp;
+	atomic_t polled;
+	struct delayed_work polled_work;
 
 	/* protects what follows, and the groups' notes and costs */
 	spinlock_t done_lock ____cacheline_aligned_in_smp;

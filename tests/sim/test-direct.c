@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unit tests of direct mode, with kernel/sutro-direct.c, sutro-member.c and sutro-notes.c
- * themselves: the time in which a disk that takes all requests is in direct mode, and its counts.
+ * Unit tests of direct mode and completions, with kernel/sutro-direct.c, sutro-member.c,
+ * sutro-notes.c and sutro-polled.c themselves: the time in which a disk that takes all requests is
+ * in direct mode, its counts, and requests that wait for those at the disk.
  *
  * A group writes 4 KiB each 20 us.  The disk needs 60 us for each, and works on all at once.
  */
@@ -192,6 +193,9 @@ static void rig_dispatch(struct request *rq)
 	sutro_queue_one(sq, &rig->group, false, rig->now_ns);
 	sutro_rq_pack(rq, ESTIMATE_NS, sutro_request_class(rq), false);
 	sutro_rq_keep_sectors(rq);
+	/* As sutro_price(). */
+	if (sutro_rq_is_polled(rq))
+		atomic_inc(&rig->sq.polled);
 	sutro_core_dispatch(&sq->core, &rig->group.group, ESTIMATE_NS);
 	if (req_op(rq) == REQ_OP_WRITE)
 		sutro_direct_sent(sq, &rig->group, rig->now_ns);
@@ -199,7 +203,7 @@ static void rig_dispatch(struct request *rq)
 }
 
 /* As bio_merge, limit_depth and, for a request of the elevator, a dispatch. */
-static void rig_send(enum req_op op, unsigned int sectors)
+static void rig_send(blk_opf_t op, unsigned int sectors)
 {
 	struct sutro_queue *sq = &rig->sq;
 	struct bio bio = {
@@ -244,6 +248,9 @@ static void rig_complete(struct io *io)
 	rig->part.nsecs[1] += rig->now_ns - rq->start_time_ns;
 	rig->writes += req_op(rq) == REQ_OP_WRITE;
 	rq->ref.counter = 0;
+	/* As sutro_completed_request(). */
+	if (rig->sq.waiting)
+		blk_mq_run_hw_queues(&rig->q, true);
 }
 
 static void rig_flush(void)
@@ -363,10 +370,83 @@ static void returned_with_a_delay(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sq->core.in_flight, 0U);
 }
 
+static int rig_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
+{
+	int nr = 0;
+	unsigned int i;
+
+	for (i = 0; i < REQUESTS; i++) {
+		struct io *io = &rig->io[i];
+
+		if (!io->rq.ref.counter || rig->now_ns < io->done_ns)
+			continue;
+		rig_complete(io);
+		nr++;
+	}
+	return nr;
+}
+
+static enum sutro_verdict rig_select(void)
+{
+	enum sutro_verdict verdict;
+
+	spin_lock(&rig->sq.lock);
+	rig_look();
+	sutro_core_select(&rig->sq.core, rig->now_ns, &verdict);
+	spin_unlock(&rig->sq.lock);
+	return verdict;
+}
+
+/*
+ * A task that has sent polled requests is stopped.  Another group waits for these, and is served
+ * after a jiffy.
+ */
+static void polled_requests_of_a_stopped_task(struct kunit *test)
+{
+	static const struct blk_mq_ops ops = { .poll = rig_poll };
+	struct work_struct *work;
+	struct sutro_queue *sq;
+	unsigned int i;
+
+	rig_new(test);
+	sq = &rig->sq;
+	work = &sq->polled_work.work;
+	rig->q.mq_ops = &ops;
+	rig->q.hctx.type = HCTX_TYPE_POLL;
+	sq->core.tunables.depth_ns = 4 * ESTIMATE_NS;
+	for (i = 0; i < 4; i++)
+		rig_send(REQ_OP_WRITE | REQ_POLLED, SECTORS);
+	KUNIT_EXPECT_EQ(test, atomic_read(&sq->polled), 4);
+	sutro_queue_one(sq, &rig->root, false, rig->now_ns);
+	KUNIT_EXPECT_EQ(test, (int)rig_select(), (int)SUTRO_WAIT);
+	/* As a dispatcher that goes away. */
+	sq->waiting = true;
+	sutro_polled_waits(sq);
+	KUNIT_EXPECT_TRUE(test, work->pending);
+
+	/* They are not done yet: it looks again. */
+	work->pending = false;
+	sutro_polled_look(work);
+	KUNIT_EXPECT_EQ(test, rig->q.runs, 0U);
+	KUNIT_EXPECT_TRUE(test, work->pending);
+
+	/* Without the worker, the other group waits for as long as the task is stopped. */
+	rig->now_ns += 3600 * 1000 * MS;
+	KUNIT_EXPECT_EQ(test, (int)rig_select(), (int)SUTRO_WAIT);
+	work->pending = false;
+	sutro_polled_look(work);
+	KUNIT_EXPECT_EQ(test, atomic_read(&sq->polled), 0);
+	KUNIT_EXPECT_GT(test, rig->q.runs, 0U);
+	KUNIT_EXPECT_FALSE(test, work->pending);
+	KUNIT_EXPECT_EQ(test, (int)rig_select(), (int)SUTRO_SERVE);
+	KUNIT_EXPECT_EQ(test, rig->q.q_usage_counter, 0);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(flushes_of_a_member),
 	KUNIT_CASE(zeroes_are_not_direct),
 	KUNIT_CASE(returned_with_a_delay),
+	KUNIT_CASE(polled_requests_of_a_stopped_task),
 	{},
 };
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * As much of the block layer as sutro-slots.c, sutro-turn.c, sutro-quota.c, sutro-notes.c,
- * sutro-direct.c and sutro-member.c need, in the place of kernel/compat: one CPU, a disk that is
- * its counters, a queue with one hardware queue, whose bitmap of tags is a number, and tasks that
- * count how often they are woken.  A test that lets them sleep defines the functions for that.
+ * sutro-direct.c, sutro-member.c and sutro-polled.c need, in the place of kernel/compat: one CPU, a
+ * disk that is its counters, a queue with one hardware queue, whose bitmap of tags is a number, and
+ * tasks that count how often they are woken.  A test that lets them sleep defines the functions for
+ * that.
  */
 #ifndef SUTRO_BLK_H
 #define SUTRO_BLK_H
@@ -49,6 +50,8 @@ struct elv_fs_entry {
 #define REQ_FUA 0x800
 #define REQ_PREFLUSH 0x1000
 #define REQ_NOMERGE 0x2000
+#define REQ_POLLED 0x4000
+#define HCTX_TYPE_POLL 2
 #define RQF_USE_SCHED 1
 #define RQF_SCHED_TAGS 2
 #define SECTOR_SHIFT 9
@@ -176,6 +179,7 @@ struct delayed_work {
 #define nsecs_to_jiffies(ns) ((unsigned long)((ns) / (NSEC_PER_SEC / HZ)))
 #define jiffies_to_nsecs(j) ((u64)(j) * (NSEC_PER_SEC / HZ))
 
+#define delayed_work_pending(delayed) ((delayed)->work.pending)
 /* A test looks whether it is pending, and calls the function when the time has come. */
 #define kblockd_mod_delayed_work_on(cpu, delayed, delay) \
 	((void)(delay), (delayed)->work.pending = true)
@@ -209,6 +213,13 @@ static inline unsigned int sbitmap_weight(const struct sbitmap *sb)
 	return sb->used;
 }
 
+struct blk_mq_hw_ctx;
+struct io_comp_batch;
+
+struct blk_mq_ops {
+	int (*poll)(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob);
+};
+
 struct blk_mq_tag_set {
 	unsigned int queue_depth;
 	unsigned int reserved_tags;
@@ -220,6 +231,7 @@ struct blk_mq_hw_ctx {
 	struct list_head dispatch;
 	struct request_queue *queue;
 	unsigned long flags;
+	unsigned int type;
 	unsigned int dispatch_busy;
 	struct blk_mq_tags *tags;
 	struct blk_mq_tags *sched_tags;
@@ -251,12 +263,14 @@ struct request_queue {
 	struct blk_mq_tags *sched_shared_tags;
 	struct blk_mq_tag_set *tag_set;
 	struct gendisk *disk;
+	const struct blk_mq_ops *mq_ops;
 	int q_usage_counter;
 	unsigned int runs;
 	struct blk_mq_hw_ctx hctx;
 };
 
-#define percpu_ref_tryget_live(counter) (++*(counter))
+#define percpu_ref_tryget(counter) (++*(counter))
+#define percpu_ref_tryget_live(counter) percpu_ref_tryget(counter)
 #define percpu_ref_put(counter) ((void)--*(counter))
 #define blk_queue_is_zoned(q) false
 #define blk_queue_io_stat(q) true
