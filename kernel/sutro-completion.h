@@ -12,8 +12,7 @@ void sutro_note_setting(struct sutro_blkg *sblkg, enum sutro_setting setting);
 void sutro_note_offline(struct sutro_blkg *sblkg);
 void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			  struct request *rq, u64 now_ns);
-void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			struct request *rq, u64 now_ns);
+void sutro_note_counted(struct sutro_queue *sq, struct request *rq, u64 now_ns);
 void sutro_note_requeued(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			 struct request *rq);
 void sutro_note_flush(struct sutro_queue *sq, struct sutro_blkg *sblkg);

@@ -360,17 +360,35 @@ void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 }
 
 /**
+ * sutro_direct_sends - a request of the elevator is sent, or came back from the driver
+ * @sq:		the leaf
+ * @rq:		the request
+ * @bytes:	its size, negative if it came back
+ *
+ * Its cgroup is that of its bio, which a journal's request is not charged to.
+ *
+ * Context: sutro_queue.lock is held.
+ */
+void sutro_direct_sends(struct sutro_queue *sq, struct request *rq, s64 bytes)
+{
+	lockdep_assert_held(&sq->lock);
+
+	if (READ_ONCE(sq->device.unseen) && !op_is_discard(req_op(rq)))
+		sutro_member_ordered(sutro_bio_blkg(sq->q, rq->bio),
+				     op_is_write(req_op(rq)), bytes);
+}
+
+/**
  * sutro_direct_ordered - a request of the elevator has completed
  * @sq:		the leaf
- * @sblkg:	its group, NULL if it has none
  * @rq:		the request
  * @sectors:	its size
  * @now_ns:	the time
  *
  * Context: sutro_queue.done_lock is held.
  */
-void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			  struct request *rq, u32 sectors, u64 now_ns)
+void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
+			  u32 sectors, u64 now_ns)
 {
 	struct sutro_tally *ordered = &sq->lease.ordered;
 	bool write = op_is_write(req_op(rq));
@@ -383,9 +401,6 @@ void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	ordered->ios[write]++;
 	ordered->sectors[write] += sectors;
 	ordered->took_ns[write] += now_ns - rq->start_time_ns;
-	if (sblkg)
-		sutro_member_ordered(sblkg, write,
-				     (u64)sectors << SECTOR_SHIFT);
 }
 
 /* Device time of @ios requests of @bytes together; the disk is not rotational. */

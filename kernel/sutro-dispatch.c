@@ -193,6 +193,7 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		atomic_inc(&sq->polled);
 	sutro_probe_sent(&sq->probe, class);
 	sutro_flush_sent(sq, sblkg, rq, now_ns);
+	sutro_direct_sends(sq, rq, blk_rq_bytes(rq));
 	return cost_ns;
 }
 

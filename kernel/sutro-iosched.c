@@ -99,6 +99,8 @@ static void sutro_insert_head(struct sutro_queue *sq, struct list_head *list)
 		if (sutro_rq_flushes(rq))
 			sutro_flush_end(sq, rq, now_ns);
 		first = !sutro_rq_blkg(rq);
+		if (!first)
+			sutro_direct_sends(sq, rq, -(s64)blk_rq_bytes(rq));
 		sblkg = sutro_attach(sq, rq);
 		if (first && sutro_op_is_prompt(rq->cmd_flags))
 			sutro_requests_add(sq, &sblkg->requests, rq, now_ns);
@@ -141,12 +143,12 @@ static void sutro_completed_request(struct request *rq, u64 now_ns)
 	 * before.
 	 */
 	if (!sblkg) {
-		sutro_note_counted(sq, sblkg, rq, now_ns);
+		sutro_note_counted(sq, rq, now_ns);
 		return;
 	}
 
 	if (sutro_rq_flushes(rq)) {
-		sutro_note_counted(sq, sblkg, rq, now_ns);
+		sutro_note_counted(sq, rq, now_ns);
 		sutro_flush_end(sq, rq, now_ns);
 	} else {
 		sutro_flush_written(sq, sblkg, rq);

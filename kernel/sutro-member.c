@@ -140,7 +140,7 @@ bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 	return member;
 }
 
-/* Read how much a member has sent past the elevator, ever. */
+/* Read how much a member has sent past the elevator, ever.  With sutro_queue.lock held. */
 static void sutro_member_read(const struct sutro_member *member,
 			      struct sutro_sent *ret_sent)
 {
@@ -183,8 +183,8 @@ static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
 }
 
 /*
- * The increase of a sum.  One of bytes decreases when a request completes that was ordered before
- * the lease began; then it waits until the sum has its old value.
+ * The increase of a sum.  One of bytes decreases when a request is sent that waited in the
+ * elevator, or in a plug, at the last tick; then it waits until the sum has its old value.
  */
 static u64 sutro_member_increase(u64 now, u64 *seen)
 {
@@ -267,16 +267,20 @@ struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq)
 }
 
 /**
- * sutro_member_ordered - a request of a group was ordered, and has completed
+ * sutro_member_ordered - a request of a group was ordered, and is sent
  * @sblkg:	the group
- * @write:	it was a write
- * @bytes:	its size
+ * @write:	it is a write
+ * @bytes:	its size, negative if it was sent before and comes back
  *
- * Context: sutro_queue.done_lock is held.
+ * It counts now, not when it completes: the cgroup's iostat has its bios already.
+ *
+ * Context: sutro_queue.lock is held.
  */
-void sutro_member_ordered(struct sutro_blkg *sblkg, bool write, u64 bytes)
+void sutro_member_ordered(struct sutro_blkg *sblkg, bool write, s64 bytes)
 {
-	struct sutro_member *member = sblkg->busy ? sblkg->busy->member : NULL;
+	/* As in sutro_member_of(). */
+	struct sutro_busy *busy = READ_ONCE(sblkg->busy);
+	struct sutro_member *member = busy ? READ_ONCE(busy->member) : NULL;
 
 	if (member && !member->counts_bytes)
 		member->ordered[write] += bytes;

@@ -31,7 +31,8 @@ struct sutro_sent {
  * @more:	the increase of that sum since the tick before
  * @recent:	that of the last tick in which a member has sent anything
  *
- * @lease and @sent are read and written without a lock, the rest under sutro_queue.done_lock.
+ * @lease and @sent are read and written without a lock, @ordered under sutro_queue.lock, and the
+ * rest under sutro_queue.done_lock.
  */
 struct sutro_member {
 	struct list_head node;
@@ -84,7 +85,7 @@ void sutro_members_account(struct sutro_queue *sq,
 			   void (*account)(struct sutro_queue *sq,
 					   struct sutro_blkg *sblkg,
 					   const struct sutro_tally *part));
-void sutro_member_ordered(struct sutro_blkg *sblkg, bool write, u64 bytes);
+void sutro_member_ordered(struct sutro_blkg *sblkg, bool write, s64 bytes);
 void sutro_member_leave(struct sutro_blkg *sblkg);
 void sutro_member_free(struct sutro_member *member);
 

@@ -345,7 +345,7 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		sutro_slot_freed(sq, sblkg);
 	}
 	if (sq->device.unseen)
-		sutro_direct_ordered(sq, sblkg, rq, sectors, now_ns);
+		sutro_direct_ordered(sq, rq, sectors, now_ns);
 	sutro_note(sq, sblkg);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
@@ -353,12 +353,10 @@ void sutro_note_completed(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 /**
  * sutro_note_counted - a request completed of which there is nothing else to note
  * @sq:		the leaf
- * @sblkg:	its group, or NULL
  * @rq:		the request
  * @now_ns:	the time
  */
-void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			struct request *rq, u64 now_ns)
+void sutro_note_counted(struct sutro_queue *sq, struct request *rq, u64 now_ns)
 {
 	unsigned long flags;
 
@@ -366,7 +364,7 @@ void sutro_note_counted(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		return;
 	spin_lock_irqsave(&sq->done_lock, flags);
 	/* The elevator did not send it, so the size may only be here. */
-	sutro_direct_ordered(sq, sblkg, rq, rq->stats_sectors, now_ns);
+	sutro_direct_ordered(sq, rq, rq->stats_sectors, now_ns);
 	spin_unlock_irqrestore(&sq->done_lock, flags);
 }
 

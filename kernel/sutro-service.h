@@ -60,8 +60,9 @@ void sutro_direct_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		       u64 now_ns);
 void sutro_direct_look(struct sutro_queue *sq, u64 now_ns);
 void sutro_direct_waits(struct sutro_queue *sq, struct sutro_blkg *sblkg);
-void sutro_direct_ordered(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-			  struct request *rq, u32 sectors, u64 now_ns);
+void sutro_direct_sends(struct sutro_queue *sq, struct request *rq, s64 bytes);
+void sutro_direct_ordered(struct sutro_queue *sq, struct request *rq,
+			  u32 sectors, u64 now_ns);
 void sutro_direct_tick(struct work_struct *work);
 void sutro_direct_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 

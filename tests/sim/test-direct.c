@@ -11,6 +11,8 @@
 
 #include <kunit/test.h>
 
+#include "random.h"
+
 #include "sutro-cgroup.h"
 #include "sutro-completion.h"
 #include "sutro-member.h"
@@ -114,12 +116,15 @@ void sutro_flush_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 static void rig_exit(void *data)
 {
 	struct rig *old = data;
-	struct sutro_busy *busy = old->group.busy;
+	struct sutro_blkg *of[] = { &old->root, &old->group };
+	unsigned int i;
 
-	sutro_protect_exit(&old->group.group);
-	if (busy)
-		sutro_member_free(busy->member);
-	kfree(busy);
+	for (i = 0; i < ARRAY_SIZE(of); i++) {
+		sutro_protect_exit(&of[i]->group);
+		if (of[i]->busy)
+			sutro_member_free(of[i]->busy->member);
+		kfree(of[i]->busy);
+	}
 }
 
 static void rig_new(struct kunit *test)
@@ -183,32 +188,33 @@ static void rig_look(void)
 }
 
 /* The request waits for nothing, and is sent. */
-static void rig_dispatch(struct request *rq)
+static void rig_dispatch(struct sutro_blkg *sblkg, struct request *rq)
 {
 	struct sutro_queue *sq = &rig->sq;
 
 	spin_lock(&sq->lock);
 	rig_look();
-	sutro_rq_set(rq, &rig->group, SUTRO_RQ_QUEUED);
-	sutro_queue_one(sq, &rig->group, false, rig->now_ns);
+	sutro_rq_set(rq, sblkg, SUTRO_RQ_QUEUED);
+	sutro_queue_one(sq, sblkg, false, rig->now_ns);
 	sutro_rq_pack(rq, ESTIMATE_NS, sutro_request_class(rq), false);
 	sutro_rq_keep_sectors(rq);
 	/* As sutro_price(). */
 	if (sutro_rq_is_polled(rq))
 		atomic_inc(&rig->sq.polled);
-	sutro_core_dispatch(&sq->core, &rig->group.group, ESTIMATE_NS);
-	if (req_op(rq) == REQ_OP_WRITE)
-		sutro_direct_sent(sq, &rig->group, rig->now_ns);
+	sutro_direct_sends(sq, rq, blk_rq_bytes(rq));
+	sutro_core_dispatch(&sq->core, &sblkg->group, ESTIMATE_NS);
+	if (sutro_rq_op(rq) != SUTRO_OTHER)
+		sutro_direct_sent(sq, sblkg, rig->now_ns);
 	spin_unlock(&sq->lock);
 }
 
 /* As bio_merge, limit_depth and, for a request of the elevator, a dispatch. */
-static void rig_send(blk_opf_t op, unsigned int sectors)
+static void rig_send_of(unsigned int nr, blk_opf_t opf, unsigned int sectors)
 {
 	struct sutro_queue *sq = &rig->sq;
 	struct bio bio = {
-		.bi_blkg = &rig->blkg[1],
-		.bi_opf = op | REQ_SYNC,
+		.bi_blkg = &rig->blkg[nr],
+		.bi_opf = opf,
 		.bi_iter.bi_size = sectors << SECTOR_SHIFT,
 	};
 	u32 lease = sq->direct_lease;
@@ -231,21 +237,35 @@ static void rig_send(blk_opf_t op, unsigned int sectors)
 		.sectors = sectors,
 		.stats_sectors = sectors,
 	};
-	rig->iostat[1].cur.bytes[1] += (u64)sectors << SECTOR_SHIFT;
+	/* The block layer counts neither the root cgroup nor, with these, discards. */
+	if (nr && !op_is_discard(opf))
+		rig->iostat[nr].cur.bytes[op_is_write(opf)] += (u64)sectors
+							       << SECTOR_SHIFT;
+	io->rq.bio = &bio;
 	if (!io->direct)
-		rig_dispatch(&io->rq);
+		rig_dispatch(nr ? &rig->group : &rig->root, &io->rq);
+	io->rq.bio = NULL;
+}
+
+static void rig_send(blk_opf_t op, unsigned int sectors)
+{
+	rig_send_of(1, op | REQ_SYNC, sectors);
 }
 
 /* As the block layer: sectors are counted first, then the elevator learns of it. */
 static void rig_complete(struct io *io)
 {
 	struct request *rq = &io->rq;
+	bool is_write = op_is_write(rq->cmd_flags);
+	bool counts = !op_is_discard(rq->cmd_flags);
 
-	rig->part.sectors[1] += rq->sectors;
+	rig->part.sectors[is_write] += counts ? rq->sectors : 0;
 	if (!io->direct)
-		sutro_note_completed(&rig->sq, &rig->group, rq, rig->now_ns);
-	rig->part.ios[1]++;
-	rig->part.nsecs[1] += rig->now_ns - rq->start_time_ns;
+		sutro_note_completed(&rig->sq, sutro_rq_blkg(rq), rq,
+				     rig->now_ns);
+	rig->part.ios[is_write] += counts;
+	rig->part.nsecs[is_write] += counts ? rig->now_ns - rq->start_time_ns
+					    : 0;
 	rig->writes += req_op(rq) == REQ_OP_WRITE;
 	rq->ref.counter = 0;
 	/* As sutro_completed_request(). */
@@ -370,6 +390,60 @@ static void returned_with_a_delay(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sq->core.in_flight, 0U);
 }
 
+/*
+ * Two groups, one of them the root cgroup, send requests of all kinds, in direct mode and not.
+ * Sums over both are the reads and writes that they sent, and each has its own.
+ */
+static void counts_of_two_groups(struct kunit *test)
+{
+	const blk_opf_t kinds[] = {
+		REQ_OP_READ,
+		REQ_OP_WRITE | REQ_SYNC,
+		REQ_OP_WRITE,
+		REQ_OP_DISCARD | REQ_SYNC,
+		REQ_OP_WRITE_ZEROES | REQ_SYNC,
+	};
+	/* By group, reads (0) and writes (1). */
+	u64 ios[2][2] = {}, bytes[2][2] = {}, seed = 1;
+	unsigned int i, nr, kind, sectors;
+
+	rig_new(test);
+	for (i = 0; i < 200000; i++) {
+		rig_run(EACH_NS, false);
+		kind = random_below(&seed, 100);
+		kind = kind < 50 ? 0 : kind < 90 ? 1 : kind - 90;
+		if (kind >= ARRAY_SIZE(kinds))
+			continue;
+		/* Direct mode ends. */
+		if (!random_below(&seed, 20000))
+			rig_run(100 * MS, false);
+		sectors = SECTORS << random_below(&seed, 6);
+		if (kind == 4)
+			sectors = 1 << 22;
+		nr = random_below(&seed, 2);
+		rig_send_of(nr, kinds[kind], sectors);
+		if (kind > 2)
+			continue;
+		ios[nr][op_is_write(kinds[kind])]++;
+		bytes[nr][op_is_write(kinds[kind])] += (u64)sectors
+						       << SECTOR_SHIFT;
+	}
+	rig_run(2000 * MS, false);
+	KUNIT_EXPECT_GT(test, rig->direct_ns, 3000 * MS);
+	for (i = 0; i < 2; i++) {
+		u64 root_bytes = rig->root.stat.bytes[i];
+		u64 own_bytes = rig->group.stat.bytes[i];
+
+		KUNIT_EXPECT_EQ(test,
+				rig->root.stat.ios[i] + rig->group.stat.ios[i],
+				ios[0][i] + ios[1][i]);
+		KUNIT_EXPECT_EQ(test, root_bytes + own_bytes,
+				bytes[0][i] + bytes[1][i]);
+		KUNIT_EXPECT_LE(test, abs((s64)(own_bytes - bytes[1][i])),
+				(s64)bytes[1][i] / 50);
+	}
+}
+
 static int rig_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
 {
 	int nr = 0;
@@ -445,6 +519,7 @@ static void polled_requests_of_a_stopped_task(struct kunit *test)
 static struct kunit_case cases[] = {
 	KUNIT_CASE(flushes_of_a_member),
 	KUNIT_CASE(zeroes_are_not_direct),
+	KUNIT_CASE(counts_of_two_groups),
 	KUNIT_CASE(returned_with_a_delay),
 	KUNIT_CASE(polled_requests_of_a_stopped_task),
 	{},

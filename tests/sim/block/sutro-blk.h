@@ -340,6 +340,7 @@ struct request {
 	u64 io_start_time_ns;
 	unsigned int sectors;
 	u16 stats_sectors;
+	struct bio *bio;
 	struct request_queue *q;
 	struct list_head queuelist;
 };
