@@ -22,9 +22,17 @@ void sutro_note_unflushed(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 struct sutro_busy *sutro_busy(struct sutro_blkg *sblkg);
 void sutro_fold(struct sutro_queue *sq);
 
+/* Data that fsync() writes, or sync(). */
+static inline bool sutro_op_syncs(blk_opf_t opf)
+{
+	return op_is_write(opf) && (opf & REQ_SYNC) &&
+	       !(opf & (REQ_IDLE | REQ_META | REQ_SWAP));
+}
+
 /* sutro-flush.c */
 void sutro_flush_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		      struct request *rq, u64 now_ns);
+		      blk_opf_t opf, u64 now_ns);
+void sutro_flush_saw(struct sutro_queue *sq, struct bio *bio);
 void sutro_flush_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg);
 struct sutro_blkg *sutro_flush_owner(struct sutro_queue *sq,
 				     struct request *rq);

@@ -192,7 +192,7 @@ u64 sutro_price(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	if (unlikely(sutro_rq_is_polled(rq)))
 		atomic_inc(&sq->polled);
 	sutro_probe_sent(&sq->probe, class);
-	sutro_flush_sent(sq, sblkg, rq, now_ns);
+	sutro_flush_sent(sq, sblkg, rq->cmd_flags, now_ns);
 	sutro_direct_sends(sq, rq, blk_rq_bytes(rq));
 	return cost_ns;
 }

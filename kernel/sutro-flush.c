@@ -14,6 +14,7 @@
  * Steps 2 and 3 belong to the cgroup that caused them.  The kernel does not pass that
  * on, so it is inferred: fsync() writes data as sync requests that are not direct I/O
  * (REQ_SYNC without REQ_IDLE).  The group that sent such a write last is the syncer.
+ * In direct mode, bio_merge sees such writes.
  * Writes with REQ_META | REQ_SYNC of the root cgroup, and flushes by kernel threads
  * there, are requests of the syncer for SUTRO_SYNC_NS.
  *
@@ -74,13 +75,6 @@ static bool sutro_is_root(struct sutro_blkg *sblkg)
 	return !sblkg->group.parent;
 }
 
-/* Data that fsync() writes, or sync(). */
-static bool sutro_op_syncs(blk_opf_t opf)
-{
-	return op_is_write(opf) && (opf & REQ_SYNC) &&
-	       !(opf & (REQ_IDLE | REQ_META | REQ_SWAP));
-}
-
 /* The group that root's commits are for now; NULL if it is not known. */
 static struct sutro_blkg *sutro_syncer(struct sutro_queue *sq, u64 now_ns)
 {
@@ -98,7 +92,7 @@ static void sutro_set_syncer(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 		return;
 	if (sblkg)
 		blkg_get(sutro_to_blkg(sblkg));
-	sq->syncer = sblkg;
+	WRITE_ONCE(sq->syncer, sblkg);
 	if (old)
 		blkg_put(sutro_to_blkg(old));
 }
@@ -107,18 +101,35 @@ static void sutro_set_syncer(struct sutro_queue *sq, struct sutro_blkg *sblkg)
  * sutro_flush_sent - a request leaves for the device: are they data of an fsync()?
  * @sq:		the leaf
  * @sblkg:	its group
- * @rq:		the request
+ * @opf:	its operation and flags
  * @now_ns:	the time
  */
 void sutro_flush_sent(struct sutro_queue *sq, struct sutro_blkg *sblkg,
-		      struct request *rq, u64 now_ns)
+		      blk_opf_t opf, u64 now_ns)
 {
-	if (!sutro_op_syncs(rq->cmd_flags) || sutro_is_root(sblkg))
+	if (!sutro_op_syncs(opf) || sutro_is_root(sblkg))
 		return;
 	spin_lock_irq(&sq->done_lock);
 	sutro_set_syncer(sq, sblkg->note.gone ? NULL : sblkg);
-	sq->synced_ns = now_ns;
+	WRITE_ONCE(sq->synced_ns, now_ns);
 	spin_unlock_irq(&sq->done_lock);
+}
+
+/**
+ * sutro_flush_saw - data of an fsync() may go past the elevator
+ * @sq:		the leaf, in direct mode
+ * @bio:	the data
+ *
+ * The time of the syncer may be half of SUTRO_SYNC_NS old, so that not each bio takes the lock.
+ */
+void sutro_flush_saw(struct sutro_queue *sq, struct bio *bio)
+{
+	struct sutro_blkg *sblkg = sutro_bio_blkg(sq->q, bio);
+	u64 now_ns = blk_time_get_ns();
+
+	if (READ_ONCE(sq->syncer) != sblkg ||
+	    !sutro_before(now_ns, READ_ONCE(sq->synced_ns) + SUTRO_SYNC_NS / 2))
+		sutro_flush_sent(sq, sblkg, bio->bi_opf, now_ns);
 }
 
 /**

@@ -14,6 +14,7 @@
  * Context: sutro_queue.lock is held, but for sutro_bio_merge().
  */
 #include "sutro-arrival.h"
+#include "sutro-completion.h"
 #include "sutro-requests.h"
 #include "sutro-service.h"
 
@@ -126,6 +127,8 @@ bool sutro_bio_merge(struct request_queue *q, struct bio *bio,
 	bool merged;
 
 	sutro_slots_see(sq, bio);
+	if (lease && sutro_op_syncs(bio->bi_opf))
+		sutro_flush_saw(sq, bio);
 	/* Nothing waits here that the bio could join. */
 	if (lease && (READ_ONCE(sq->direct_only) == bio->bi_blkg ||
 		      sutro_direct_bio(sq, lease, bio)))

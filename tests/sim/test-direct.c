@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unit tests of direct mode and completions, with kernel/sutro-direct.c, sutro-member.c,
- * sutro-notes.c and sutro-polled.c themselves: the time in which a disk that takes all requests is
- * in direct mode, its counts, and requests that wait for those at the disk.
+ * Unit tests of direct mode and completions, with kernel/sutro-direct.c, sutro-flush.c, sutro-
+ * member.c, sutro-notes.c and sutro-polled.c themselves: the time in which a disk that takes all
+ * requests is in direct mode, its counts, and requests that wait for those at the disk.
  *
  * A group writes 4 KiB each 20 us.  The disk needs 60 us for each, and works on all at once.
  */
@@ -109,8 +109,13 @@ void sutro_active_enter(struct sutro_blkg *sblkg)
 {
 }
 
-void sutro_flush_forget(struct sutro_queue *sq, struct sutro_blkg *sblkg)
+void sutro_slot_taken(struct sutro_blkg *sblkg)
 {
+}
+
+struct sutro_blkg *sutro_current_blkg(struct request_queue *q)
+{
+	return &rig->root;
 }
 
 static void rig_exit(void *data)
@@ -249,7 +254,7 @@ static void rig_send_of(unsigned int nr, blk_opf_t opf, unsigned int sectors)
 
 static void rig_send(blk_opf_t op, unsigned int sectors)
 {
-	rig_send_of(1, op | REQ_SYNC, sectors);
+	rig_send_of(1, op | REQ_SYNC | REQ_IDLE, sectors);
 }
 
 /* As the block layer: sectors are counted first, then the elevator learns of it. */
@@ -444,6 +449,41 @@ static void counts_of_two_groups(struct kunit *test)
 	}
 }
 
+/* As bio_merge. */
+static void saw(struct bio *bio)
+{
+	if (rig->sq.direct_lease && sutro_op_syncs(bio->bi_opf))
+		sutro_flush_saw(&rig->sq, bio);
+}
+
+/*
+ * In direct mode, a group writes data of an fsync() now and then.  A commit of the root cgroup's
+ * journal that follows belongs to it, after half a second, too.
+ */
+static void commit_in_direct_mode(struct kunit *test)
+{
+	struct bio data = { .bi_opf = REQ_OP_WRITE | REQ_SYNC };
+	struct bio commit = { .bi_opf = REQ_OP_WRITE | REQ_SYNC | REQ_META };
+	struct request rq = { .cmd_flags = commit.bi_opf, .bio = &commit };
+	int i;
+
+	rig_new(test);
+	data.bi_blkg = &rig->blkg[1];
+	commit.bi_blkg = &rig->blkg[0];
+	for (i = 0; i < 5; i++) {
+		rig_run(100 * MS, true);
+		saw(&data);
+	}
+	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_flush_owner(&rig->sq, &rq),
+			    &rig->group);
+	/* An O_DIRECT write is no data of an fsync(). */
+	data.bi_opf |= REQ_IDLE;
+	rig_run(300 * MS, true);
+	saw(&data);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_flush_owner(&rig->sq, &rq), &rig->root);
+}
+
 static int rig_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob)
 {
 	int nr = 0;
@@ -520,6 +560,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(flushes_of_a_member),
 	KUNIT_CASE(zeroes_are_not_direct),
 	KUNIT_CASE(counts_of_two_groups),
+	KUNIT_CASE(commit_in_direct_mode),
 	KUNIT_CASE(returned_with_a_delay),
 	KUNIT_CASE(polled_requests_of_a_stopped_task),
 	{},

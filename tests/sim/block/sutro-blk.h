@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * As much of the block layer as sutro-slots.c, sutro-turn.c, sutro-quota.c, sutro-notes.c,
- * sutro-direct.c, sutro-member.c and sutro-polled.c need, in the place of kernel/compat: one CPU, a
- * disk that is its counters, a queue with one hardware queue, whose bitmap of tags is a number, and
- * tasks that count how often they are woken.  A test that lets them sleep defines the functions for
- * that.
+ * sutro-direct.c, sutro-member.c, sutro-flush.c and sutro-polled.c need, in the place of
+ * kernel/compat: one CPU, a disk that is its counters, a queue with one hardware queue, whose
+ * bitmap of tags is a number, and tasks that count how often they are woken.  A test that lets them
+ * sleep defines the functions for that.
  */
 #ifndef SUTRO_BLK_H
 #define SUTRO_BLK_H
@@ -51,9 +51,12 @@ struct elv_fs_entry {
 #define REQ_PREFLUSH 0x1000
 #define REQ_NOMERGE 0x2000
 #define REQ_POLLED 0x4000
+#define REQ_IDLE 0x8000
 #define HCTX_TYPE_POLL 2
 #define RQF_USE_SCHED 1
 #define RQF_SCHED_TAGS 2
+#define RQF_FLUSH_SEQ 4
+#define BLK_FEAT_FUA 1
 #define SECTOR_SHIFT 9
 #define STAT_READ 0
 #define STAT_WRITE 1
@@ -215,6 +218,12 @@ static inline unsigned int sbitmap_weight(const struct sbitmap *sb)
 
 struct blk_mq_hw_ctx;
 struct io_comp_batch;
+struct request;
+
+enum rq_end_io_ret { RQ_END_IO_FREE };
+
+typedef enum rq_end_io_ret(rq_end_io_fn)(struct request *rq,
+					 blk_status_t error);
 
 struct blk_mq_ops {
 	int (*poll)(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *iob);
@@ -264,6 +273,9 @@ struct request_queue {
 	struct blk_mq_tag_set *tag_set;
 	struct gendisk *disk;
 	const struct blk_mq_ops *mq_ops;
+	struct {
+		unsigned int features;
+	} limits;
 	int q_usage_counter;
 	unsigned int runs;
 	struct blk_mq_hw_ctx hctx;
@@ -341,6 +353,11 @@ struct request {
 	unsigned int sectors;
 	u16 stats_sectors;
 	struct bio *bio;
+	struct bio *biotail;
+	struct {
+		rq_end_io_fn *saved_end_io;
+	} flush;
+	void *end_io_data;
 	struct request_queue *q;
 	struct list_head queuelist;
 };
@@ -354,6 +371,17 @@ struct blk_mq_alloc_data {
 	unsigned int nr_tags;
 };
 
+/* sutro-flush.c */
+void sutro_flush_after(struct request *rq);
+
+static inline enum rq_end_io_ret sutro_flush_end_io(struct request *rq,
+						    blk_status_t error)
+{
+	sutro_flush_after(rq);
+	return RQ_END_IO_FREE;
+}
+
+#define blk_time_get_ns() ktime_get_ns()
 #define blkg_tryget(blkg) true
 #define blkg_get(blkg) ((void)(blkg))
 #define blkg_put(blkg) ((void)(blkg))
