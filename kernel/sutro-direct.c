@@ -69,6 +69,7 @@
 
 #include "sutro-cgroup.h"
 #include "sutro-member.h"
+#include "sutro-rq.h"
 #include "sutro-service.h"
 
 /* Of the requests of members, one in this many shows whether their group may still be one. */
@@ -117,7 +118,8 @@ static bool sutro_direct_may(blk_opf_t opf)
  * @lease:	&sutro_queue.direct_lease
  * @bio:	the bio
  *
- * Return: true if it is one of a member.  If not, direct mode is over.
+ * Return: true if it is one of a member.  If not, direct mode is over, unless it is a journal's
+ * write: the elevator, which orders that, finds the group that it belongs to (sutro-flush.c).
  */
 bool sutro_direct_bio(struct sutro_queue *sq, u32 lease, struct bio *bio)
 {
@@ -125,7 +127,8 @@ bool sutro_direct_bio(struct sutro_queue *sq, u32 lease, struct bio *bio)
 		sutro_member_of(sutro_bio_blkg(sq->q, bio), lease);
 
 	if (!member) {
-		sutro_direct_end(sq);
+		if (!sutro_op_commits(bio->bi_opf))
+			sutro_direct_end(sq);
 		return false;
 	}
 	if (sutro_direct_may(bio->bi_opf))
