@@ -417,6 +417,22 @@ static int tick(struct governor *g)
 	return err;
 }
 
+/* A step that fails may do so four times a second. */
+static void report_step(struct governor *g, int err)
+{
+	bool has_failed = err != 0;
+
+	if (has_failed && !g->has_failed)
+		log_event(EVENT_CONTROL_FAILED, LOG_WARNING, NULL,
+			  "A step of control failed, the weights stay: %s",
+			  strerror(-err));
+	else if (!has_failed && g->has_failed)
+		log_event(
+			EVENT_CONTROL_RESUMED, LOG_INFO, NULL,
+			"Control goes on: floors and targets are kept again.");
+	g->has_failed = has_failed;
+}
+
 static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 {
 	struct governor *g = userdata;
@@ -426,9 +442,7 @@ static int on_tick(sd_event_source *s, uint64_t usec, void *userdata)
 	g->step_usec = g->plant.n_floors ? cpu_usec() - began : 0;
 	if (err == -ENOMEM)
 		return err;
-	if (err)
-		log_warning_errno(err, "A step of control failed, the weights "
-				       "stay: %m");
+	report_step(g, err);
 	if (!g->plant.n_floors)
 		return 0;
 	sd_event_source_set_time_relative(s, TICK_USEC);

@@ -17,6 +17,7 @@ struct leaf_now;
  * @ticks: since the daemon was started
  * @step_usec: CPU time of the last one
  * @latency_complained: it was logged that latencies are not measured at volumes
+ * @has_failed: the last step failed, which was logged
  */
 struct governor {
 	struct control_context context;
@@ -30,6 +31,7 @@ struct governor {
 	unsigned int ticks;
 	uint64_t step_usec;
 	bool latency_complained;
+	bool has_failed;
 };
 
 int governor_start(struct governor *g, const struct control_context *context);

@@ -43,6 +43,8 @@ static const char *const ids[] = {
 	[EVENT_COSTS_IGNORED] = "f9a9d810c6364f06b3fb9ff23525c696",
 	[EVENT_LEAF_SWITCHED_BY_OTHERS] = "63a7f2567a9b41a885ca28491d17d5c3",
 	[EVENT_CAPACITY_KEPT] = "2cc69027291b4140ac0d30e46ba51a59",
+	[EVENT_CONTROL_FAILED] = "b91d6208e2414920ac99f87c556f7349",
+	[EVENT_CONTROL_RESUMED] = "64047584aeb44f27a5c53386c9e8b624",
 };
 
 static int add(char ***assignments, const char *name, const char *value)

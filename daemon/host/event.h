@@ -38,6 +38,8 @@ enum event {
 	EVENT_COSTS_IGNORED,
 	EVENT_LEAF_SWITCHED_BY_OTHERS,
 	EVENT_CAPACITY_KEPT,
+	EVENT_CONTROL_FAILED,
+	EVENT_CONTROL_RESUMED,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
+#include <fcntl.h>
 #include <ftw.h>
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "fake.h"
 #include "host/diskcall.h"
@@ -193,6 +195,25 @@ bool fake_has(const struct roots *r, const char *path, const char *text)
 	if (!streq(is, text))
 		fprintf(stderr, "%s: \"%s\", not \"%s\"\n", path, is, text);
 	return streq(is, text);
+}
+
+int fake_log_begin(const struct roots *r)
+{
+	g_autofree char *path = g_strconcat(r->prefix, "/log", NULL);
+	int before = dup(STDERR_FILENO), fd;
+
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	check(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	close(fd);
+	return before;
+}
+
+char *fake_log_end(const struct roots *r, int before)
+{
+	fflush(stderr);
+	check(dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	return fake_read(r, "/log");
 }
 
 unsigned int fake_writes(const struct roots *r)

@@ -81,6 +81,11 @@ char *fake_read(const struct roots *r, const char *path);
 /** fake_has() - is @text the content of a file of the machine? */
 bool fake_has(const struct roots *r, const char *path, const char *text);
 
+/** fake_log_begin() - standard error goes to a file from now on; return the former one */
+int fake_log_begin(const struct roots *r);
+/** fake_log_end() - as before fake_log_begin(); return what was written, to be freed */
+char *fake_log_end(const struct roots *r, int before);
+
 /** fake_writes() - number of writes to files of the kernel since the last call */
 unsigned int fake_writes(const struct roots *r);
 

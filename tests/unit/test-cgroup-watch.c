@@ -86,18 +86,11 @@ static void test_scan_finds_a_new_owner(struct test *t)
 /* Standard error goes to a file until the function returns. */
 static char *log_of_scan(struct test *t)
 {
-	g_autofree char *path = g_strconcat(t->roots.prefix, "/log", NULL);
-	int before = dup(STDERR_FILENO), fd;
+	int before = fake_log_begin(&t->roots);
 
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	check(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
 	check(cgroup_tree_scan(t->tree) == 0);
 	settle(t);
-	fflush(stderr);
-	check(dup2(before, STDERR_FILENO) >= 0);
-	close(before);
-	close(fd);
-	return fake_read(&t->roots, "/log");
+	return fake_log_end(&t->roots, before);
 }
 
 /* One message stands for all, until a scan without a failure. */

@@ -286,6 +286,47 @@ static void test_bytes_stand_for_time(struct test *t)
 	check(fabs(cost_s * 4e6 - 0.2) < 0.01);
 }
 
+/* The log of four ticks with a plant that is made anew. */
+static char *log_of_renewal(struct test *t)
+{
+	int before = fake_log_begin(&t->f.machine.roots);
+
+	governor_renew(&t->governor);
+	load(t, 4);
+	return fake_log_end(&t->f.machine.roots, before);
+}
+
+/* A rate of zero is in no policy, and the control law takes none. */
+static void test_failure_is_logged_once_and_so_is_its_end(struct test *t)
+{
+	_cleanup_free_ char *first = NULL, *second = NULL, *end = NULL;
+	_cleanup_free_ char *later = NULL, *again = NULL;
+	struct promise *p;
+	const char *line;
+	uint64_t value;
+
+	promise(t);
+	load(t, 4);
+	p = &fake_control_cgroup(&t->f, DB)->policy->promises.items[0];
+	value = p->value;
+	p->value = 0;
+	first = log_of_renewal(t);
+	line = strstr(first, "A step of control failed");
+	check(line && strstr(line, strerror(EINVAL)));
+	check(!strstr(line + 1, "A step of control failed"));
+	second = log_of_renewal(t);
+	check(streq(second, ""));
+	p->value = value;
+	end = log_of_renewal(t);
+	check(strstr(end, "Control goes on"));
+	check(!strstr(end, "failed"));
+	later = log_of_renewal(t);
+	check(streq(later, ""));
+	p->value = 0;
+	again = log_of_renewal(t);
+	check(strstr(again, "A step of control failed"));
+}
+
 int main(void)
 {
 	run_tests(test_without_floors_it_does_not_sample,
@@ -300,6 +341,7 @@ int main(void)
 		  test_few_requests_do_not_change_the_state,
 		  test_costs_are_kept_over_a_restart,
 		  test_no_plant_before_all_units_are_known,
+		  test_failure_is_logged_once_and_so_is_its_end,
 		  test_bytes_stand_for_time);
 	return 0;
 }
