@@ -189,13 +189,29 @@ static int watch_mounts(struct manager *m)
 						     MOUNTS_REST_USEC, 1);
 }
 
+/* One message stands for all leaves, until all have a watch. Return: true. */
+static bool report_unwatched(struct manager *m, const char *path, int err)
+{
+	if (!m->is_unwatched)
+		log_unwatched(
+			path,
+			"switches of this and of other schedulers without "
+			"a watch",
+			err);
+	m->is_unwatched = true;
+	return true;
+}
+
 static int watch_schedulers(struct manager *m)
 {
+	bool is_unwatched = false;
+
 	manager_unwatch_devices(m);
 	for (size_t i = 0; i < m->machine.topology->n_devices; i++) {
 		const struct device *d = m->machine.topology->devices[i];
 		_cleanup_free_ char *path = NULL;
 		sd_event_source **grown;
+		int r;
 
 		if (!d->leaf)
 			continue;
@@ -207,11 +223,16 @@ static int watch_schedulers(struct manager *m)
 			m->schedulers = grown;
 		if (!path || !grown)
 			return -ENOMEM;
-		if (sd_event_add_inotify(
-			    m->machine.event, &m->schedulers[m->n_schedulers],
-			    path, IN_MODIFY, on_scheduler_written, m) >= 0)
+		r = sd_event_add_inotify(m->machine.event,
+					 &m->schedulers[m->n_schedulers], path,
+					 IN_MODIFY, on_scheduler_written, m);
+		if (r >= 0)
 			m->n_schedulers++;
+		/* A leaf without a queue, or one that is removed now, has no such file. */
+		else if (r != -ENOENT)
+			is_unwatched |= report_unwatched(m, path, r);
 	}
+	m->is_unwatched = is_unwatched;
 	return 0;
 }
 

@@ -58,6 +58,7 @@
  * @hung: armed when a disk begins to hang, or a call for a disk has returned late
  * @call_has_returned: one has since @hung was armed
  * @schedulers: watches on queue/scheduler of the leaves
+ * @is_unwatched: it was logged that a leaf has none, and some have had none since
  */
 struct manager {
 	struct machine machine;
@@ -97,6 +98,7 @@ struct manager {
 	sd_event_source *hung;
 	sd_event_source **schedulers;
 	size_t n_schedulers;
+	bool is_unwatched;
 	uint64_t sample_until_usec;
 	uint64_t compare_after_usec;
 	uint64_t request_after_usec;

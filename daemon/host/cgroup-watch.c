@@ -20,6 +20,7 @@
 #include <sys/inotify.h>
 
 #include "host/cgroup.h"
+#include "host/event.h"
 #include "host/priority.h"
 
 #define EVENTS_MAX 1000U
@@ -48,7 +49,9 @@ static bool count_watch(struct cgroup *c)
 		return true;
 	if (top != c && top->n_watches >= WATCHES_MAX) {
 		if (!top->is_beyond_watches)
-			log_info(
+			log_event(
+				EVENT_WATCHES_LIMITED, LOG_INFO,
+				EVENT_FIELDS({ "SUTRO_CGROUP", top->shown }),
 				"%s: more than %u cgroups below it, changes in "
 				"the others are found by the periodic "
 				"comparison.",
@@ -74,20 +77,13 @@ void cgroup_unwatch(struct cgroup *c)
  */
 static void watch_failed(struct cgroup_watches *w, const char *path, int err)
 {
-	bool is_limit = err == -ENOSPC;
-
 	w->is_unwatched = true;
-	if (w->is_reported)
-		return;
+	if (!w->is_reported)
+		log_unwatched(
+			path,
+			"changes there and in other cgroups without a watch",
+			err);
 	w->is_reported = true;
-	log_warning_errno(err,
-			  "Cannot watch %s, changes there and in other cgroups "
-			  "without a watch are found by the periodic "
-			  "comparison: %m%s",
-			  path,
-			  is_limit ? "; raise fs.inotify.max_user_watches, see "
-				     "sysctl(8)"
-				   : "");
 }
 
 int cgroup_watch(struct cgroup *c)

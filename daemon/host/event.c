@@ -45,6 +45,8 @@ static const char *const ids[] = {
 	[EVENT_CAPACITY_KEPT] = "2cc69027291b4140ac0d30e46ba51a59",
 	[EVENT_CONTROL_FAILED] = "b91d6208e2414920ac99f87c556f7349",
 	[EVENT_CONTROL_RESUMED] = "64047584aeb44f27a5c53386c9e8b624",
+	[EVENT_WATCH_FAILED] = "a198b4c3c90f445692ce6811d6e9ea3a",
+	[EVENT_WATCHES_LIMITED] = "3d2b51289d1c4df9a0db57e430f6700a",
 };
 
 static int add(char ***assignments, const char *name, const char *value)
@@ -96,4 +98,18 @@ void log_event(enum event event, int level, const struct event_field *fields,
 		   send(event, level, fields, text) < 0) {
 		log_write(level, 0, "%s", text);
 	}
+}
+
+void log_unwatched(const char *path, const char *changes, int err)
+{
+	const char *remedy =
+		err == -ENOSPC
+			? "; raise fs.inotify.max_user_watches, see sysctl(8)"
+			: "";
+
+	log_event(
+		EVENT_WATCH_FAILED, LOG_WARNING,
+		EVENT_FIELDS({ "SUTRO_FILE", path }),
+		"Cannot watch %s, %s are found by the periodic comparison: %s%s",
+		path, changes, strerror(-err), remedy);
 }

@@ -40,6 +40,8 @@ enum event {
 	EVENT_CAPACITY_KEPT,
 	EVENT_CONTROL_FAILED,
 	EVENT_CONTROL_RESUMED,
+	EVENT_WATCH_FAILED,
+	EVENT_WATCHES_LIMITED,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */
@@ -60,5 +62,13 @@ struct event_field {
  */
 void log_event(enum event event, int level, const struct event_field *fields,
 	       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/**
+ * log_unwatched() - log that inotify has no watch for a file
+ * @path: of the file
+ * @changes: those that the periodic comparison finds instead, "changes there and ..."
+ * @err: -errno
+ */
+void log_unwatched(const char *path, const char *changes, int err);
 
 #endif

@@ -273,6 +273,48 @@ def test_costs_that_are_ignored(machine: Machine, sutrod: Sutrod, journal: Journ
     sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
 
 
+def test_cgroup_that_cannot_be_watched(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """One message stands for all cgroups without a watch, until a scan without a failure."""
+    folder = machine.at(f"/sys/fs/cgroup{systemd.start('a.service')}")
+    machine.fault("a.service", "unwatchable")
+    sutrod.start(**journal.environment)
+    sutrod.elapse(2 * RECONCILE_S)
+    (message,) = journal.of("WATCH_FAILED")
+    assert (message["SUTRO_FILE"], message["PRIORITY"]) == (str(folder), "4")
+    assert "raise fs.inotify.max_user_watches" in message["MESSAGE"]
+
+
+def test_disks_that_cannot_be_watched(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """As for cgroups; the comparison finds another scheduler."""
+    fault = "sdc/queue/scheduler unwatchable sdd/queue/scheduler unwatchable\n"
+    machine.write("/faults", fault)
+    sutrod.start(**journal.environment)
+    sutrod.call("Reload")
+    (message,) = journal.of("WATCH_FAILED")
+    assert message["SUTRO_FILE"].endswith("/sdc/queue/scheduler")
+    assert "raise fs.inotify.max_user_watches" in message["MESSAGE"]
+    machine.write("/faults", "")
+    sutrod.call("Reload")
+    machine.write("/faults", fault)
+    sutrod.call("Reload")
+    assert len(journal.of("WATCH_FAILED")) == 2
+
+
+def test_watches_of_a_unit(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """A unit with more cgroups than have watches is reported once."""
+    service = systemd.start("box.service")
+    for number in range(510):
+        machine.cgroup(f"{service}/{number}")
+    sutrod.start(**journal.environment)
+    sutrod.elapse(2 * RECONCILE_S)
+    messages = journal.of("WATCHES_LIMITED")
+    assert subset(messages, "CGROUP") == [(service,)] and messages[0]["PRIORITY"] == "6"
+
+
 def test_long_policy_over_the_bus(sutrod: Sutrod, journal: Journal) -> None:
     """A message has the first settings of a long list, and the number of the others."""
     sutrod.start(**journal.environment)
