@@ -2,13 +2,17 @@
 
 /* Messages in the journal with an id and fields, see event.h. */
 
+#include <endian.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
-#include <systemd/sd-journal.h>
+#include <sys/un.h>
 
 #include "host/event.h"
 #include "host/util.h"
+
+#define JOURNAL "/run/systemd/journal/socket"
 
 /* The ids of dist/sutro.catalog. */
 static const char *const ids[] = {
@@ -49,34 +53,59 @@ static const char *const ids[] = {
 	[EVENT_WATCHES_LIMITED] = "3d2b51289d1c4df9a0db57e430f6700a",
 };
 
-static int add(char ***assignments, const char *name, const char *value)
-{
-	_cleanup_free_ char *text = asprintf_or_null("%s=%s", name, value);
+/* Name, newline, size of the value, value, newline: any value has this form. */
+#define FIELD_PARTS 5U
 
-	return text ? strv_add(assignments, text) : -ENOMEM;
+static struct iovec part(const void *p, size_t size)
+{
+	return (struct iovec){ (void *)p, size };
 }
 
-static int send(enum event event, int level, const struct event_field *fields,
-		const char *text)
+/* A child has closed the socket that libsystemd keeps, so each message has a socket of its own. */
+static int send_parts(struct iovec *parts, size_t n)
 {
-	struct iovec parts[3 + EVENT_FIELDS_MAX];
-	_cleanup_strv_ char **assignments = NULL;
-	const char priority[] = { (char)('0' + level), '\0' };
-	int n, err;
+	struct sockaddr_un to = { .sun_family = AF_UNIX, .sun_path = JOURNAL };
+	const struct msghdr message = {
+		.msg_name = &to,
+		.msg_namelen = sizeof(to),
+		.msg_iov = parts,
+		.msg_iovlen = n,
+	};
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	err = add(&assignments, "MESSAGE_ID", ids[event]);
-	if (!err)
-		err = add(&assignments, "PRIORITY", priority);
-	if (!err)
-		err = add(&assignments, "MESSAGE", text);
-	for (; fields && fields->name && !err; fields++)
-		err = add(&assignments, fields->name, fields->value);
-	if (err)
-		return err;
-	for (n = 0; assignments[n]; n++)
-		parts[n] = (struct iovec){ assignments[n],
-					   strlen(assignments[n]) };
-	return sd_journal_sendv(parts, n);
+	if (fd < 0 || sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+		return -errno;
+	return 0;
+}
+
+static int send_event(enum event event, int level,
+		      const struct event_field *fields, const char *text)
+{
+	const char priority[] = { (char)('0' + level), '\0' };
+	struct event_field all[4 + EVENT_FIELDS_MAX] = {
+		{ "MESSAGE_ID", ids[event] },
+		{ "PRIORITY", priority },
+		{ "SYSLOG_IDENTIFIER", program_invocation_short_name },
+		{ "MESSAGE", text },
+	};
+	struct iovec parts[ARRAY_SIZE(all) * FIELD_PARTS];
+	uint64_t sizes[ARRAY_SIZE(all)];
+	size_t n_all = 4, n = 0;
+
+	for (; fields && fields->name; fields++)
+		all[n_all++] = *fields;
+	for (size_t i = 0; i < n_all; i++) {
+		const char *value = all[i].value ?: "";
+		size_t size = strlen(value);
+
+		sizes[i] = htole64(size);
+		parts[n++] = part(all[i].name, strlen(all[i].name));
+		parts[n++] = part("\n", 1);
+		parts[n++] = part(&sizes[i], sizeof(sizes[i]));
+		parts[n++] = part(value, size);
+		parts[n++] = part("\n", 1);
+	}
+	return send_parts(parts, n);
 }
 
 void log_event(enum event event, int level, const struct event_field *fields,
@@ -95,7 +124,7 @@ void log_event(enum event event, int level, const struct event_field *fields,
 		text = NULL;
 		log_oom();
 	} else if (!getenv("JOURNAL_STREAM") ||
-		   send(event, level, fields, text) < 0) {
+		   send_event(event, level, fields, text) < 0) {
 		log_write(level, 0, "%s", text);
 	}
 }

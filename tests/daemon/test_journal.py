@@ -315,6 +315,18 @@ def test_watches_of_a_unit(
     assert subset(messages, "CGROUP") == [(service,)] and messages[0]["PRIORITY"] == "6"
 
 
+def test_message_of_a_child_process(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """It has its id also when the daemon has sent messages before."""
+    sutrod.start(**journal.environment)
+    assert journal.of("STARTED")
+    folder = "/sys/devices/virtual/block/sdd"
+    machine.write(f"{folder}/queue/iosched/costs", "version 1\n")
+    machine.write(f"{folder}/wwid", "eui.1\n")
+    machine.write("/var/lib/sutro/costs/_eui.1", "damaged\n")
+    sutrod.call("UseDevices", ["/dev/sdd"])
+    sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
+
+
 def test_long_policy_over_the_bus(sutrod: Sutrod, journal: Journal) -> None:
     """A message has the first settings of a long list, and the number of the others."""
     sutrod.start(**journal.environment)
