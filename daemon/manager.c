@@ -164,8 +164,7 @@ static int on_terminate(sd_event_source *s, const struct signalfd_siginfo *si,
 	struct manager *m = userdata;
 
 	sd_notify(false, "STOPPING=1");
-	if (governor_save(&m->governor) < 0)
-		log_debug("Cannot save the measured costs.");
+	governor_save(&m->governor);
 	if (roots_are_real(&m->machine.roots) &&
 	    job_kind(m->systemd) == JOB_RESTART) {
 		log_event(EVENT_RESTARTS, LOG_INFO, NULL,

@@ -411,9 +411,8 @@ static int tick(struct governor *g)
 	if (!err)
 		err = verdicts_report(&g->plant, &g->sampler, &g->context,
 				      dt_s);
-	/* Without the file, a successor has to measure the costs again. */
-	if (!err && g->ticks % SAVE_TICKS == 0 && governor_save(g) < 0)
-		log_debug("Cannot save the measured costs.");
+	if (!err && g->ticks % SAVE_TICKS == 0)
+		governor_save(g);
 	return err;
 }
 
@@ -497,7 +496,18 @@ void governor_cgroup_gone(struct governor *g, const struct cgroup *c)
 
 int governor_save(struct governor *g)
 {
-	return plant_save(&g->plant, g->context.machine);
+	const char *run = g->context.machine->roots.run;
+	_cleanup_free_ char *path = asprintf_or_null("%s/" PLANT_FILE, run);
+	int err = plant_save(&g->plant, g->context.machine);
+
+	if (err && !g->is_unsaved)
+		log_event(
+			EVENT_COSTS_NOT_SAVED, LOG_WARNING,
+			EVENT_FIELDS({ "SUTRO_FILE", path ?: run }),
+			"Cannot save the costs of floors in %s: %s. A restart of sutrod measures them again.",
+			path ?: run, strerror(-err));
+	g->is_unsaved = err != 0;
+	return err;
 }
 
 int governor_start(struct governor *g, const struct control_context *context)

@@ -17,6 +17,7 @@ struct leaf_now;
  * @ticks: since the daemon was started
  * @step_usec: CPU time of the last one
  * @latency_complained: it was logged that latencies are not measured at volumes
+ * @is_unsaved: the last attempt to save costs failed, which was logged
  * @has_failed: the last step failed, which was logged
  */
 struct governor {
@@ -32,6 +33,7 @@ struct governor {
 	uint64_t step_usec;
 	bool latency_complained;
 	bool has_failed;
+	bool is_unsaved;
 };
 
 int governor_start(struct governor *g, const struct control_context *context);
@@ -60,7 +62,7 @@ void governor_look_at(struct governor *g, const struct cgroup *c);
 /** governor_cgroup_gone() - @c is about to be freed */
 void governor_cgroup_gone(struct governor *g, const struct cgroup *c);
 
-/** governor_save() - keep what was learnt about costs over a restart */
+/** governor_save() - keep what was learnt about costs over a restart; a failure is logged */
 int governor_save(struct governor *g);
 
 #endif

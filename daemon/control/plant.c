@@ -21,7 +21,7 @@
 
 static char *learnt_path(const struct machine *machine)
 {
-	return asprintf_or_null("%s/learnt", machine->roots.run);
+	return asprintf_or_null("%s/" PLANT_FILE, machine->roots.run);
 }
 
 int plant_load(struct plant *plant, const struct machine *machine)

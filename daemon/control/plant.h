@@ -39,6 +39,9 @@ int plant_make(struct plant *plant, const struct control_context *context,
 	       bool keep_lines);
 void plant_free(struct plant *plant);
 
+/* In /run/sutro; it has what a unit of each floor costs. */
+#define PLANT_FILE "learnt"
+
 /** plant_load() - read the costs that a predecessor measured from /run/sutro */
 int plant_load(struct plant *plant, const struct machine *machine);
 

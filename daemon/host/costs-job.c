@@ -16,6 +16,7 @@
 
 #include "host/costs-job.h"
 #include "host/costs.h"
+#include "host/event.h"
 #include "host/helper.h"
 
 #define USEC_PER_MINUTE 60000000ULL
@@ -50,15 +51,15 @@ static int restore_in_child(int fd, void *userdata)
 static void on_done(int err, const char *output, size_t length, void *userdata)
 {
 	struct costs_job *j = userdata;
+	const char *folder = j->machine->roots.costs;
 
 	j->helper = NULL;
 	if (err && j->is_save)
-		log_warning_errno(
-			err,
-			"Cannot save costs of requests in %s: %m. "
-			"sutrod tries again within an hour; is a disk "
-			"busy or dead?",
-			j->machine->roots.costs);
+		log_event(
+			EVENT_COSTS_NOT_SAVED, LOG_WARNING,
+			EVENT_FIELDS({ "SUTRO_FILE", folder }),
+			"Cannot save costs of requests in %s: %s. sutrod tries again within an hour; is a disk busy or dead?",
+			folder, strerror(-err));
 	else if (err)
 		log_warning_errno(
 			err,

@@ -278,6 +278,18 @@ char *costs_read(const struct roots *roots, const struct device *leaf)
 	return err || !has_costs(costs) ? NULL : TAKE_PTR(costs);
 }
 
+static void report_unsaved(const struct roots *roots, const struct device *leaf,
+			   const struct disk *d, int err)
+{
+	_cleanup_free_ char *path = file_path(roots, d);
+
+	log_event(
+		EVENT_COSTS_NOT_SAVED, LOG_WARNING,
+		EVENT_FIELDS({ "SUTRO_FILE", path ?: roots->costs }),
+		"%s: cannot save costs of requests in %s: %s. After a boot they are measured again.",
+		leaf->node, path ?: roots->costs, strerror(-err));
+}
+
 void costs_write(const struct roots *roots, const struct device *leaf,
 		 const char *text)
 {
@@ -287,11 +299,7 @@ void costs_write(const struct roots *roots, const struct device *leaf,
 	if (err > 0) {
 		err = save(roots, leaf, &d, text);
 		if (err)
-			log_warning_errno(err,
-					  "%s: cannot save costs of requests "
-					  "in %s/%s: %m. After a boot they are "
-					  "measured again.",
-					  leaf->node, roots->costs, d.name);
+			report_unsaved(roots, leaf, &d, err);
 		disk_done(&d);
 	} else if (err == -ENOMEM) {
 		log_oom();

@@ -51,6 +51,7 @@ static const char *const ids[] = {
 	[EVENT_CONTROL_RESUMED] = "64047584aeb44f27a5c53386c9e8b624",
 	[EVENT_WATCH_FAILED] = "a198b4c3c90f445692ce6811d6e9ea3a",
 	[EVENT_WATCHES_LIMITED] = "3d2b51289d1c4df9a0db57e430f6700a",
+	[EVENT_COSTS_NOT_SAVED] = "39be9cc8f1b64a1b8f6dbcbae79ef7b8",
 };
 
 /* Name, newline, size of the value, value, newline: any value has this form. */

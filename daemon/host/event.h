@@ -42,6 +42,7 @@ enum event {
 	EVENT_CONTROL_RESUMED,
 	EVENT_WATCH_FAILED,
 	EVENT_WATCHES_LIMITED,
+	EVENT_COSTS_NOT_SAVED,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

@@ -15,6 +15,9 @@ from plant import set_policy
 CONF = "/etc/sutro/sutrod.conf"
 REFUSE = "[Capacity]\nDevice=/dev/sdd read=400M\nAdmission=refuse\n"
 RECONCILE_S = 60
+HOUR_S = 3600
+# After a disk got the elevator.
+FIRST_SAVE_S = 300
 
 
 @pytest.fixture
@@ -271,6 +274,60 @@ def test_costs_that_are_ignored(machine: Machine, sutrod: Sutrod, journal: Journ
     machine.write("/var/lib/sutro/costs/_eui.1", "damaged\n")
     sutrod.start(**journal.environment)
     sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
+
+
+def test_costs_of_a_disk_that_cannot_be_saved(
+    machine: Machine, sutrod: Sutrod, journal: Journal
+) -> None:
+    """The file is named, and the disk in the message."""
+    machine.set_scheduler("sdd", "sutro")
+    folder = "/sys/devices/virtual/block/sdd"
+    machine.write(f"{folder}/queue/iosched/costs", "version 1\nread 4096 29629\n")
+    machine.write(f"{folder}/wwid", "eui.1\n")
+    machine.write("/var/lib/sutro", "a file")
+    sutrod.start(**journal.environment)
+    sutrod.elapse(FIRST_SAVE_S - 5)
+    sutrod.until(lambda: bool(journal.of("COSTS_NOT_SAVED")))
+    message = journal.of("COSTS_NOT_SAVED")[0]
+    assert message["SUTRO_FILE"] == str(machine.at("/var/lib/sutro/costs/_eui.1"))
+    assert message["MESSAGE"].startswith("/dev/sdd: ") and message["PRIORITY"] == "4"
+
+
+def test_costs_on_a_file_system_that_hangs(
+    machine: Machine, sutrod: Sutrod, journal: Journal
+) -> None:
+    """The folder is named."""
+    machine.set_scheduler("sdd", "sutro")
+    folder = "/sys/devices/virtual/block/sdd"
+    machine.write(f"{folder}/queue/iosched/costs", "version 1\nread 4096 29629\n")
+    machine.write(f"{folder}/wwid", "eui.1\n")
+    machine.fault("costs/.new", "hang")
+    sutrod.start(**journal.environment)
+    sutrod.elapse(HOUR_S)
+    sutrod.until(lambda: bool(journal.of("COSTS_NOT_SAVED")), 120)
+    assert subset(journal.of("COSTS_NOT_SAVED"), "FILE") == [
+        (str(machine.at("/var/lib/sutro/costs")),)
+    ]
+
+
+@pytest.mark.usefixtures("data")
+def test_costs_of_floors_that_cannot_be_saved(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """Reported once, and again after a save without a failure."""
+    systemd.start("db.service")
+    machine.at("/run/sutro/learnt").mkdir(parents=True)
+    sutrod.start(**journal.environment)
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/dev/mapper/vg-db 5M")
+    sutrod.until(lambda: bool(journal.of("COSTS_NOT_SAVED")), 60)
+    sutrod.elapse(60)
+    file = machine.at("/run/sutro/learnt")
+    assert subset(journal.of("COSTS_NOT_SAVED"), "FILE") == [(str(file),)]
+    file.rmdir()
+    sutrod.until(file.is_file, 60)
+    file.unlink()
+    file.mkdir()
+    sutrod.until(lambda: len(journal.of("COSTS_NOT_SAVED")) == 2, 60)
 
 
 def test_cgroup_that_cannot_be_watched(
