@@ -22,6 +22,7 @@
 #include "bus/quota.h"
 #include "bus/varlink.h"
 #include "bus/wait.h"
+#include "host/event.h"
 #include "host/leaf.h"
 
 /* The reply of RequestName: the daemon owns the name. */
@@ -222,11 +223,16 @@ static const sd_bus_vtable vtable[] = {
 /* Only the owner of the name may replace the socket of another daemon. */
 static void open_varlink(struct bus *b)
 {
+	const char *run = b->machine->roots.run;
+	_cleanup_free_ char *path = asprintf_or_null("%s/" VARLINK_SOCKET, run);
 	int r = varlink_open(b, &b->varlink);
 
 	if (r < 0 && r != -EOPNOTSUPP)
-		log_warning_errno(r, "Cannot serve io.sutro.Status, going on "
-				     "without varlink: %m");
+		log_event(
+			EVENT_VARLINK_FAILED, LOG_WARNING,
+			EVENT_FIELDS({ "SUTRO_FILE", path ?: run }),
+			"Cannot serve io.sutro.Status at %s, going on without varlink: %s",
+			path ?: run, strerror(-r));
 }
 
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)

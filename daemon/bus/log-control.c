@@ -10,6 +10,7 @@
  */
 
 #include "bus/log-control.h"
+#include "host/event.h"
 #include "host/util.h"
 
 #define LOG_PATH "/org/freedesktop/LogControl1"
@@ -29,6 +30,21 @@ static int property_level(sd_bus *bus, const char *path, const char *interface,
 	return sd_bus_message_append(reply, "s", levels[log_get_max_level()]);
 }
 
+/* The change is logged at any level: messages of a lower priority are missing from then on. */
+static void report(sd_bus_message *call, int before, int after)
+{
+	log_set_max_level(LOG_DEBUG);
+	if (before != after)
+		log_event(EVENT_LOG_LEVEL_SET, LOG_NOTICE,
+			  EVENT_FIELDS({ "SUTRO_LEVEL", levels[after] },
+				       { "SUTRO_PREVIOUS", levels[before] },
+				       { "SUTRO_CLIENT",
+					 sd_bus_message_get_sender(call) }),
+			  "The level of the log is %s now, and was %s before.",
+			  levels[after], levels[before]);
+	log_set_max_level(after);
+}
+
 static int set_level(sd_bus *bus, const char *path, const char *interface,
 		     const char *property, sd_bus_message *value,
 		     void *userdata, sd_bus_error *error)
@@ -40,7 +56,7 @@ static int set_level(sd_bus *bus, const char *path, const char *interface,
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
 		if (streq(levels[i], name)) {
-			log_set_max_level((int)i);
+			report(value, log_get_max_level(), (int)i);
 			return 0;
 		}
 	return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,

@@ -445,7 +445,7 @@ int varlink_open(struct bus *b, struct varlink **ret)
 	if (!v)
 		return -ENOMEM;
 	v->bus = b;
-	path = asprintf_or_null("%s/" STATUS_INTERFACE, b->machine->roots.run);
+	path = asprintf_or_null("%s/" VARLINK_SOCKET, b->machine->roots.run);
 	r = path ? serve(v, path) : -ENOMEM;
 	if (r < 0) {
 		varlink_close(v);

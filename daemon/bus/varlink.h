@@ -2,6 +2,8 @@
 #ifndef SUTRO_VARLINK_H
 #define SUTRO_VARLINK_H
 
+#define VARLINK_SOCKET "io.sutro.Status"
+
 struct bus;
 struct varlink;
 

@@ -52,6 +52,8 @@ static const char *const ids[] = {
 	[EVENT_WATCH_FAILED] = "a198b4c3c90f445692ce6811d6e9ea3a",
 	[EVENT_WATCHES_LIMITED] = "3d2b51289d1c4df9a0db57e430f6700a",
 	[EVENT_COSTS_NOT_SAVED] = "39be9cc8f1b64a1b8f6dbcbae79ef7b8",
+	[EVENT_VARLINK_FAILED] = "3fb15eecd7824a1fac383be96c10b8a3",
+	[EVENT_LOG_LEVEL_SET] = "7c06c4442e204fb6922f03f486acc3ba",
 };
 
 /* Name, newline, size of the value, value, newline: any value has this form. */

@@ -43,6 +43,8 @@ enum event {
 	EVENT_WATCH_FAILED,
 	EVENT_WATCHES_LIMITED,
 	EVENT_COSTS_NOT_SAVED,
+	EVENT_VARLINK_FAILED,
+	EVENT_LOG_LEVEL_SET,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

@@ -330,6 +330,36 @@ def test_costs_of_floors_that_cannot_be_saved(
     sutrod.until(lambda: len(journal.of("COSTS_NOT_SAVED")) == 2, 60)
 
 
+def test_varlink_that_cannot_be_served(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """The bus is served without it."""
+    machine.write("/run/sutro/io.sutro.Status/x", "")
+    sutrod.start(**journal.environment)
+    (message,) = journal.of("VARLINK_FAILED")
+    assert message["SUTRO_FILE"] == str(machine.at("/run/sutro/io.sutro.Status"))
+    assert message["PRIORITY"] == "4"
+
+
+def set_level(sutrod: Sutrod, level: str) -> None:
+    """As systemctl service-log-level does."""
+    control = sutrod.bus.connection.get_object(NAME, "/org/freedesktop/LogControl1")
+    interface = "org.freedesktop.LogControl1"
+    control.Set(interface, "LogLevel", level, dbus_interface=dbus.PROPERTIES_IFACE)
+
+
+def test_level_of_the_log(sutrod: Sutrod, journal: Journal) -> None:
+    """Each change is reported, whatever the level; the same level again is none."""
+    sutrod.start(**journal.environment)
+    for level in ("info", "err", "err", "emerg", "debug"):
+        set_level(sutrod, level)
+    client = sutrod.bus.connection.get_unique_name()
+    assert subset(journal.of("LOG_LEVEL_SET"), "LEVEL", "PREVIOUS", "CLIENT") == [
+        ("info", "debug", client),
+        ("err", "info", client),
+        ("emerg", "err", client),
+        ("debug", "emerg", client),
+    ]
+
+
 def test_cgroup_that_cannot_be_watched(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
 ) -> None:
