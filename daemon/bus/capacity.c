@@ -8,7 +8,8 @@
  *
  * A child process writes the file of a setting, and a second call may come meanwhile. The promises
  * of a setting under way are reserved: they count as if they were in force, and so do those that
- * it lowers, because its write may fail.
+ * it lowers, because its write may fail. For the same reason, capacities that the setting exceeds are
+ * logged when it is in force.
  */
 
 #include <sys/queue.h>
@@ -19,15 +20,27 @@
 #include "control/promised.h"
 #include "host/event.h"
 
+/** struct excess - a capacity that a setting exceeds; @path: of the capacity, @text: for the log */
+struct excess {
+	enum promise_key key;
+	char *path;
+	char *text;
+	LIST_ENTRY(excess) list;
+};
+
+LIST_HEAD(excesses, excess);
+
 /**
  * struct reservation
  * @promises: the larger ones of those in force and those that are being set
  * @hidden: of struct stated
+ * @excesses: with Admission=warn
  */
 struct reservation {
 	char *unit;
 	struct promises promises;
 	struct promises hidden;
+	struct excesses excesses;
 	LIST_ENTRY(reservation) list;
 };
 
@@ -44,10 +57,41 @@ static struct admission_base base_of(const struct bus *b)
 
 /* ---- SetPolicy ---- */
 
+static void excesses_free(struct excesses *l)
+{
+	while (!LIST_EMPTY(l)) {
+		struct excess *e = LIST_FIRST(l);
+
+		LIST_REMOVE(e, list);
+		free(e->path);
+		free(e->text);
+		free(e);
+	}
+}
+
+/* Takes over @text; NULL: no memory. */
+static int excesses_add(struct excesses *l, enum promise_key k,
+			const char *path, char *text)
+{
+	struct excess *e = calloc(1, sizeof(*e));
+
+	if (e)
+		*e = (struct excess){ .key = k,
+				      .path = strdup(path),
+				      .text = text };
+	else
+		free(text);
+	if (e)
+		LIST_INSERT_HEAD(l, e, list);
+	return e && e->path && e->text ? 0 : -ENOMEM;
+}
+
 static int judge(const struct bus *b, const char *unit,
 		 const struct promised *before, const struct promised *after,
-		 struct capacity *c, enum promise_key k, sd_bus_error *error)
+		 enum promise_key k, struct excesses *excesses,
+		 sd_bus_error *error)
 {
+	const struct capacity *c = after->capacity;
 	_cleanup_free_ char *all = value_format_size(after->declared[k]);
 	_cleanup_free_ char *was = value_format_size(before->rate[k]);
 	_cleanup_free_ char *would = value_format_size(after->rate[k]);
@@ -62,13 +106,11 @@ static int judge(const struct bus *b, const char *unit,
 			"with this setting it would be %s. Lower a floor, or "
 			"set Admission=warn in sutrod.conf.",
 			unit, key, c->path, all, was, would);
-	c->exceeded[k] = true;
-	log_event(EVENT_CAPACITY_EXCEEDED, LOG_WARNING,
-		  EVENT_FIELDS({ "SUTRO_UNIT", unit },
-			       { "SUTRO_DEVICE", c->path }),
-		  "%s: %s: %s can promise %s, and %s are promised now.", unit,
-		  key, c->path, all, would);
-	return 0;
+	return excesses_add(
+		excesses, k, c->path,
+		asprintf_or_null(
+			"%s: %s: %s can promise %s, and %s are promised now.",
+			unit, key, c->path, all, would));
 }
 
 /* List the unused entry first, then all reservations, the latest one of a unit first. */
@@ -91,9 +133,9 @@ static struct proposed *list_reserved(const struct bus *b, size_t *ret_n)
 }
 
 static int admit(const struct bus *b, const struct proposed *proposed,
-		 sd_bus_error *error)
+		 struct excesses *excesses, sd_bus_error *error)
 {
-	struct capacities *l = &b->conf->capacities;
+	const struct capacities *l = &b->conf->capacities;
 	_cleanup_free_ struct promised *before = NULL, *after = NULL;
 	const struct admission_base base = base_of(b);
 	size_t n;
@@ -112,7 +154,7 @@ static int admit(const struct bus *b, const struct proposed *proposed,
 			    after[i].rate[k] > after[i].declared[k] &&
 			    after[i].rate[k] > before[i].rate[k])
 				r = judge(b, proposed->unit, &before[i],
-					  &after[i], &l->items[i], k, error);
+					  &after[i], k, excesses, error);
 	return r;
 }
 
@@ -154,9 +196,10 @@ static int keep_larger(struct promises *l, const struct promises *present)
 	return err;
 }
 
-/* Uses up @promises and the hidden ones of @present. */
+/* Uses up @promises, the hidden ones of @present, and @excesses. */
 static int reserve(struct bus *b, const char *unit, struct promises *promises,
-		   struct stated *present, struct reservation **ret)
+		   struct stated *present, struct excesses *excesses,
+		   struct reservation **ret)
 {
 	struct reservation *r = calloc(1, sizeof(*r));
 	int err = r ? keep_larger(promises, &present->in_force) : -ENOMEM;
@@ -173,9 +216,33 @@ static int reserve(struct bus *b, const char *unit, struct promises *promises,
 	*promises = (struct promises){};
 	r->hidden = present->hidden;
 	present->hidden = (struct promises){};
+	while (!LIST_EMPTY(excesses)) {
+		struct excess *e = LIST_FIRST(excesses);
+
+		LIST_REMOVE(e, list);
+		LIST_INSERT_HEAD(&r->excesses, e, list);
+	}
 	LIST_INSERT_HEAD(&b->reservations, r, list);
 	*ret = r;
 	return 0;
+}
+
+void capacity_in_force(struct bus *b, const struct reservation *r)
+{
+	struct capacities *l = &b->conf->capacities;
+	const struct excess *e;
+
+	if (!r)
+		return;
+	LIST_FOREACH(e, &r->excesses, list) {
+		for (size_t i = 0; i < l->n; i++)
+			if (streq(l->items[i].path, e->path))
+				l->items[i].exceeded[e->key] = true;
+		log_event(EVENT_CAPACITY_EXCEEDED, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_UNIT", r->unit },
+				       { "SUTRO_DEVICE", e->path }),
+			  "%s", e->text);
+	}
 }
 
 void capacity_release(struct reservation *r)
@@ -185,6 +252,7 @@ void capacity_release(struct reservation *r)
 	LIST_REMOVE(r, list);
 	promises_done(&r->promises);
 	promises_done(&r->hidden);
+	excesses_free(&r->excesses);
 	free(r->unit);
 	free(r);
 }
@@ -228,6 +296,7 @@ int bus_admit(struct bus *b, const char *unit,
 {
 	_cleanup_free_ char *sentence = NULL;
 	struct promises promises = {};
+	struct excesses excesses = {};
 	struct stated present = {};
 	int r;
 
@@ -245,12 +314,13 @@ int bus_admit(struct bus *b, const char *unit,
 		r = admit(b,
 			  &(struct proposed){ unit, &promises,
 					      &present.hidden },
-			  error);
+			  &excesses, error);
 	if (r >= 0)
-		r = reserve(b, unit, &promises, &present, ret);
+		r = reserve(b, unit, &promises, &present, &excesses, ret);
 	/* The method itself reports a mistake, with the file. */
 	else if (r == -EINVAL && !sd_bus_error_is_set(error))
 		r = 0;
+	excesses_free(&excesses);
 	promises_done(&promises);
 	stated_done(&present);
 	return r;

@@ -254,6 +254,7 @@ static int take_change(struct bus *b, sd_bus_message *call, void *userdata,
 	if (err)
 		return refuse(error, c->unit, err,
 			      line && line[1] ? line + 1 : NULL);
+	capacity_in_force(b, c->reserved);
 	if (is_other)
 		report_change(c);
 	b->ops->policy_changed(c->unit, b->userdata);
@@ -333,6 +334,8 @@ static int set_known_policy(struct bus *b, sd_bus_message *call,
 		return start_change(b, call, &c, error);
 	r = clients_assign(b->clients, c.client, unit, c.assignments, c.n,
 			   &sentence);
+	if (r >= 0)
+		capacity_in_force(b, c.reserved);
 	capacity_release(c.reserved);
 	if (r > 0)
 		report_change(&c);

@@ -158,6 +158,27 @@ def test_capacity_that_a_setting_exceeds(
 
 
 @pytest.mark.usefixtures("data")
+def test_capacity_that_a_failed_setting_would_exceed(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """A setting that does not come in force exceeds nothing, so nothing fits again either."""
+    systemd.start("db.service")
+    machine.write(CONF, REFUSE.replace("refuse", "warn"))
+    sutrod.start(**journal.environment)
+    machine.fault("policy.control/.new", "full")
+    floor = [("ReadBandwidthMin", "/data 401M")]
+    text = sutrod.error("SetPolicy", "db.service", floor, "runtime")[1]
+    assert text == "db.service: cannot keep the policy: No space left on device."
+    sutrod.elapse(3 * RECONCILE_S)
+    assert not journal.of("CAPACITY_EXCEEDED") and not journal.of("CAPACITY_KEPT")
+    machine.write("/faults", "")
+    set_policy(sutrod, "db.service", ReadBandwidthMin="/data 401M")
+    sutrod.elapse(3 * RECONCILE_S)
+    (message,) = journal.of("CAPACITY_EXCEEDED")
+    assert message["SUTRO_UNIT"] == "db.service" and not journal.of("CAPACITY_KEPT")
+
+
+@pytest.mark.usefixtures("data")
 def test_path_on_a_dead_file_server(
     machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
 ) -> None:
