@@ -32,11 +32,19 @@ class Topology:
     def path(self, name: str) -> str:
         """The absolute path of an argument: a short name of a device, or any path.
 
-        Of a short name it is the path that is the same after the next boot, if there is one.
+        A short name is that of the kernel, or a path below /dev without it (vg/lv). Its path is the
+        one that is the same after the next boot, if there is one.
         NoSuchPath with similar names if there is neither a device nor a file, UsageError for a
         relative path with another machine, where it leads nowhere.
         """
         is_path = "/" in name or name in (".", "..")
+        # Names of volumes that are no files here, as lvs prints them.
+        below_dev = not name.startswith(("/", "./", "../")) and "/" in name
+        if below_dev and (self._host or not os.path.lexists(name)):
+            device = self.find("/dev/" + name)
+            if device:
+                return label(device)
+            is_path = bool(self._host)
         if is_path and self._host and not name.startswith("/"):
             raise UsageError(
                 f"'{name}' is relative to a directory of this machine, not of {self._host}",
@@ -50,6 +58,8 @@ class Topology:
         if not self._host and os.path.exists(name):
             return os.path.abspath(name)
         short = list(self.by_name) + [os.path.basename(alias) for alias in self._by_alias]
+        if below_dev:
+            short = [alias.removeprefix("/dev/") for alias in self._by_alias]
         meant = list(dict.fromkeys(difflib.get_close_matches(name, short, n=3)))
         hint = "did you mean " + ", ".join(meant) + "?" if meant else "see: sutroctl tree"
         what = "device" if self._host else "device and no file"

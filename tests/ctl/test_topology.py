@@ -79,6 +79,27 @@ def test_relative_path(topology, tmp_path, monkeypatch):
     assert topology.path("..") == str(tmp_path.parent)
 
 
+@pytest.mark.parametrize(
+    ("typed", "path"), [("vg/lv", "/dev/vg/lv"), ("mapper/vg-lv", "/dev/vg/lv")]
+)
+def test_path_without_dev(topology, tmp_path, monkeypatch, typed, path):
+    """Names of volumes as lvs prints them; a file of that name here is meant first."""
+    monkeypatch.chdir(tmp_path)
+    assert topology.path(typed) == path
+    assert topology.path("./" + typed) == str(tmp_path / typed)
+    (tmp_path / typed).parent.mkdir()
+    (tmp_path / typed).touch()
+    assert topology.path(typed) == str(tmp_path / typed)
+
+
+def test_unknown_path_without_dev(topology, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoSuchPath) as caught:
+        topology.path("vg/lw")
+    assert caught.value.message == "there is no device and no file named 'vg/lw'"
+    assert caught.value.hint == "did you mean vg/lv?"
+
+
 def test_unknown_short_name(topology):
     with pytest.raises(NoSuchPath) as caught:
         topology.path("dm-9")
