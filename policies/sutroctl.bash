@@ -5,7 +5,7 @@
 _sutroctl() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local verb='' family='' place=0 words='' files='' word last='' value='' hosts=''
-	local options='--json= -j --no-legend --no-pager -H --host -h --help'
+	local options='--json= -j --no-legend --no-pager -H --host -h --help --version'
 	local valued='@(--device|--from|--output|-o|--record|--order|--filter|--depth|--delay|-d|--write|--plot)'
 	local numbers='@(--iterations|-n|--seconds|--node|--host|-H|--only|--schedulers|--duration)'
 
@@ -42,7 +42,6 @@ _sutroctl() {
 		else
 			words='status tree explain latency top watch plot set use release measure metrics'
 			words+=' slurm-gres test log-level dump policy'
-			options+=' --version'
 		fi
 		;;
 	tree | use) files=yes ;;

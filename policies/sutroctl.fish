@@ -31,7 +31,7 @@ complete -c sutroctl -l json -f -a 'pretty short off' -d 'print JSON'
 complete -c sutroctl -s j -d 'print JSON, pretty on a terminal'
 complete -c sutroctl -l no-legend -d 'print no heads of columns, and no hints'
 complete -c sutroctl -l no-pager -d 'do not pipe the output to a pager'
-complete -c sutroctl -n __sutroctl_no_verb -l version -d 'print the version'
+complete -c sutroctl -l version -d 'print the version'
 
 set -l no_verb -c sutroctl -n __sutroctl_no_verb
 complete $no_verb -a status -d 'the daemon, promises, leaf disks, weights'

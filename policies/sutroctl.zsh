@@ -13,6 +13,7 @@ common=(
   '(--json)-j[print JSON, pretty on a terminal]'
   '--no-legend[print no heads of columns, and no hints]'
   '--no-pager[do not pipe the output to a pager]'
+  '--version[print the version]'
 )
 verbs=(
   'status:the daemon, promises, leaf disks, weights'
@@ -72,7 +73,7 @@ _sutroctl_experiments() {
   compadd -a names
 }
 
-_arguments -C $common '--version[print the version]' '1:verb:->verb' '*::argument:->argument' && return
+_arguments -C $common '1:verb:->verb' '*::argument:->argument' && return
 if [[ $state == verb ]]; then
   _describe verb verbs
   return

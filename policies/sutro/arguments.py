@@ -109,6 +109,7 @@ def _common() -> argparse.ArgumentParser:
         "--no-legend", action="store_true", help="print no heads of columns, and no hints"
     )
     common.add_argument("--no-pager", action="store_true", help="do not pipe the output to a pager")
+    common.add_argument("--version", action="version", version=f"sutroctl {__version__}")
     return common
 
 
@@ -122,7 +123,6 @@ def parser() -> argparse.ArgumentParser:
         epilog="sutroctl(1) explains each verb with examples.",
         parents=[common],
     )
-    made.add_argument("--version", action="version", version=f"sutroctl {__version__}")
     below = made.add_subparsers(
         prog="sutroctl", metavar="VERB", help=argparse.SUPPRESS, required=True, parser_class=_Parser
     )

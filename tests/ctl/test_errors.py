@@ -458,6 +458,12 @@ def test_version():
     assert (run.status, run.out, run.err) == (0, "sutroctl 0.1.0\n", "")
 
 
+@pytest.mark.parametrize("words", ["status", "use", "measure", "policy set", "policy", "log-level"])
+def test_version_after_a_verb(words):
+    run = sutroctl(*words.split(), "--version")
+    assert (run.status, run.out, run.err) == (0, "sutroctl 0.1.0\n", "")
+
+
 @pytest.mark.parametrize("verb", [["tree"], ["explain", "db"], ["use"], ["release"]])
 @pytest.mark.parametrize("path", ["/dev/lost", "/proc"])
 def test_path_without_a_disk_has_a_remedy(sutrod, verb, path):
