@@ -27,6 +27,15 @@ static const char help[] =
 	"\n"
 	"See sutrod(8).\n";
 
+/* Lost output is a failure. */
+static int end_output(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	log_error_errno(errno, "Cannot write to standard output: %m");
+	return EXIT_FAILURE;
+}
+
 static int introspect(void)
 {
 	_cleanup_free_ char *xml = NULL;
@@ -129,20 +138,21 @@ int main(int argc, char *argv[])
 			release = true;
 			break;
 		case INTROSPECT:
-			return introspect() < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+			return end_output(introspect() < 0 ? EXIT_FAILURE
+							   : EXIT_SUCCESS);
 		case VERSION:
 			puts("sutrod " SUTRO_VERSION);
-			return EXIT_SUCCESS;
+			return end_output(EXIT_SUCCESS);
 		case HELP:
 			fputs(help, stdout);
-			return EXIT_SUCCESS;
+			return end_output(EXIT_SUCCESS);
 		default:
 			log_error("See sutrod --help.");
 			return EXIT_FAILURE;
 		}
 	}
 	if (check_only)
-		return check(argv + optind);
+		return end_output(check(argv + optind));
 	if (optind < argc) {
 		log_error("sutrod takes no argument \"%s\"; see --help.",
 			  argv[optind]);

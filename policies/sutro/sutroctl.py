@@ -9,6 +9,7 @@ remedy), 2 if the command line is wrong whatever the state of the machine.
 
 import argparse
 import asyncio
+import errno
 import io
 import os
 import re
@@ -25,6 +26,7 @@ from .weights import parse_weight
 # Verbs that read or write files of the machine they run on.
 LOCAL = ("measure", "metrics", "policy cat", "policy edit", "test")
 OUTPUT_REMEDY = "make room there, or send the output to another file"
+CLOSED_REMEDY = "it is closed: send the output to a file, or to /dev/null"
 
 
 def _complain(error: SutroError, args: argparse.Namespace) -> int:
@@ -116,11 +118,16 @@ def _needs_no_bus(args: argparse.Namespace) -> bool:
 def _open_streams() -> None:
     """Open /dev/null as each standard stream that is closed, before a file gets its number.
 
+    As stdout it is not open for writing: output that is lost is a failure (EBADF).
     A stdout that is not in UTF-8 has "?" for each letter that it lacks.
     """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    for name, mode, flags in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="replace")
 
@@ -175,7 +182,8 @@ def main(argv: list[str] | None = None) -> int:
         if error.filename is not None:
             return _complain(of_file(error.filename, error), args)
         _discard_output()
-        return _complain(of_file("standard output", error, remedy=OUTPUT_REMEDY), args)
+        remedy = CLOSED_REMEDY if error.errno == errno.EBADF else OUTPUT_REMEDY
+        return _complain(of_file("standard output", error, remedy=remedy), args)
     except KeyboardInterrupt:
         return 130
     return _complain(answer.failure, args) if answer.failure else answer.status

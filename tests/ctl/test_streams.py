@@ -46,11 +46,33 @@ def test_recording_on_a_full_disk(sutrod):
 
 
 @pytest.mark.parametrize("verb", ["status", "tree -j", "top --once", "top --batch -n 1"])
-@pytest.mark.parametrize("streams", [">&-", "<&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("streams", ["<&-", "2>&-", "<&- 2>&-"])
 def test_closed_streams(sutrod, verb, streams):
     """As with /dev/null; no file takes the number of a stream."""
     status, out, err = redirected(streams, *verb.split())
-    assert (status, err) == (0, "") and bool(out) == (">&-" not in streams.split())
+    assert (status, err) == (0, "") and out
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["status", "tree -j", "top --once", "top --batch -n 1", "metrics", "--help", "top --version"],
+)
+def test_closed_output(sutrod, words):
+    """The output is lost, which is a failure; a file does not take its number."""
+    assert redirected(">&-", *words.split()) == (
+        1,
+        "",
+        "sutroctl: standard output: Bad file descriptor\n"
+        "          it is closed: send the output to a file, or to /dev/null\n",
+    )
+    assert redirected("<&- >&- 2>&-", *words.split()) == (1, "", "")
+
+
+def test_lost_output_of_policy_check(tmp_path):
+    file = tmp_path / "a.policy"
+    file.write_text("[Match]\nUnit=db.service\n[X-Sutro]\nClass=idle\n")
+    for lost in (">&-", ">/dev/full"):
+        assert redirected(lost, "policy", "check", str(file))[:2] == (1, "")
 
 
 def test_no_terminal_for_a_confirmation():
