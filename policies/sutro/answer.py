@@ -15,9 +15,10 @@ from typing import Any
 
 from . import reach, units, values
 from .client import Client
-from .errors import NoSuchUnit, SutroError, TooOld
+from .errors import NoQueue, NoSuchPath, NoSuchUnit, SutroError, TooOld
 from .pager import page
 from .promises import worst_first
+from .topology import Topology
 
 Dict = dict[str, Any]
 
@@ -133,6 +134,21 @@ async def without_io(client: Client, unit: str, is_here: bool) -> str:
     if not cgroup or "io" in names.split():
         return ""
     return f"the settings have no effect, because {units.without_io(unit)}"
+
+
+async def on_partition(client: Client, path: str, what: str) -> str:
+    """A note if a weight or limit for a path is that of a whole disk, "" if it is not."""
+    try:
+        node = (await client.resolve(path))["device"]
+    except (NoSuchPath, NoQueue):  # it is on a volume that is mounted later
+        return ""
+    device = Topology(await client.devices()).find(node)
+    if not device or device["kind"] != "partition":
+        return ""
+    disks = " ".join("/dev/" + name for name in device["slaves"])
+    return (
+        f"the {what} for {path} applies to all of {disks}, because {device['node']} is a partition"
+    )
 
 
 async def promises_if_known(client: Client) -> list[Dict] | None:

@@ -17,14 +17,14 @@ from .answer import (
     capacities_if_known,
     mistakes_in,
     must_be_known,
+    on_partition,
     show_answer,
     wants_json,
     without_io,
 )
 from .client import Client
-from .errors import BadPolicy, NoQueue, NoSuchPath, OutOfReach, SutroError, UsageError, of_file
+from .errors import BadPolicy, OutOfReach, SutroError, UsageError, of_file
 from .program import Program
-from .topology import Topology
 
 Dict = dict[str, Any]
 
@@ -234,23 +234,17 @@ def _without_suffix(pairs: list[tuple[str, str]]) -> list[str]:
     ]
 
 
-async def _limits_of_disks(client: Client, pairs: list[tuple[str, str]]) -> list[str]:
-    """Notes about limits for partitions, which are those of their disks."""
+async def _settings_of_disks(client: Client, pairs: list[tuple[str, str]]) -> list[str]:
+    """Notes about limits and weights for partitions, which are those of their disks."""
     limits = [(key, value) for key, value in pairs if value and key in values.CEILINGS]
-    paths = {values.path(v): None for k, v in limits if values.rate(k, v) != values.INFINITY}
+    limited = {values.path(v): None for k, v in limits if values.rate(k, v) != values.INFINITY}
+    weighted = {values.path(value): None for key, value in pairs if value and key == "Weight"}
     found = []
-    for path in filter(None, paths):
-        try:
-            node = (await client.resolve(path))["device"]
-        except (NoSuchPath, NoQueue):  # it is on a volume that is mounted later
-            continue
-        device = Topology(await client.devices()).find(node)
-        if device and device["kind"] == "partition":
-            disks = " ".join("/dev/" + name for name in device["slaves"])
-            found.append(
-                f"the limit for {path} applies to all of {disks}, because {device['node']} is a "
-                "partition; of several the lowest holds"
-            )
+    for path in filter(None, limited):
+        if note := await on_partition(client, path, "limit"):
+            found.append(note + "; of several the lowest holds")
+    for path in filter(None, weighted):
+        found += filter(None, [await on_partition(client, path, "weight")])
     return found
 
 
@@ -259,7 +253,7 @@ async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[s
 
     The note is about a unit or cgroup that does not exist yet or has no io controller, a class
     without a leaf that has classes, rates of a few bytes, floors above a limit of the unit, limits
-    for partitions, and floors beyond a declared capacity.
+    and weights for partitions, and floors beyond a declared capacity.
     """
     notes, unit = [], args.unit
     entries = await client.policy(unit)
@@ -271,7 +265,7 @@ async def _outcome(client: Client, args: argparse.Namespace, pairs: list[tuple[s
         notes.append("Class= has no effect until a leaf uses sutro: sutroctl use DEVICE")
     notes += _without_suffix([(key, value) for key, value in pairs if value])
     notes += _contradictions(entries)
-    notes += await _limits_of_disks(client, pairs)
+    notes += await _settings_of_disks(client, pairs)
     for one in await capacities_if_known(client):
         # With Admission=refuse the daemon has not set it.
         if one["key"] in keys and one["promised"] > one["capacity"]:

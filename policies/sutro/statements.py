@@ -8,6 +8,7 @@ from typing import Any
 from . import units
 from .answer import (
     Answer,
+    on_partition,
     policy_if_known,
     policy_weights,
     promises_if_known,
@@ -170,6 +171,8 @@ async def set_(client: Client, args: argparse.Namespace) -> Answer:
             in_force = stronger["weight"]
             stated = f"Weight={path} {in_force}" if path else f"Weight={in_force}"
             note = f"a policy has {stated}, which is stronger: {stronger['source']}"
+    if path and weight is not None:
+        note = "; ".join(filter(None, [note, await on_partition(client, path, "weight")]))
     answer = Answer(None)
     if settings["active"]:
         try:

@@ -135,6 +135,27 @@ def test_limit_on_a_partition(machine, sutrod):
     assert "because /dev/sda1 is a partition, so the limit applies to all of /dev/sda" in text
 
 
+def test_weight_on_a_partition(machine, sutrod):
+    """It is that of the whole disk: a note reports that, of a policy and of systemd."""
+    machine.mount("/boot", "8:1", "ext4", "/dev/sda1")
+    note = "the weight for {} applies to all of /dev/sda, because /dev/sda1 is a partition"
+    run = sutroctl("set", "web", "300", "--device", "/dev/sda1", "--json")
+    assert run.json()["note"] == note.format("/dev/sda1")
+    web = next(machine.at("/sys/fs/cgroup").rglob("web.service"))
+    file = str(web.relative_to(machine.at("/sys/fs/cgroup")))
+    assert "8:0 300" in machine.weights("/" + file, "io.bfq.weight")
+    weights = ["Weight=/boot 400", "Weight=/srv 5", "Weight=7"]
+    found = sutroctl("policy", "set", "web", *weights, "--json").json()
+    assert found["note"] == note.format("/boot")
+    both = sutroctl("set", "web", "300", "--device", "/boot", "--json").json()["note"]
+    assert both.startswith("a policy has Weight=/boot 400, which is stronger: ")
+    assert both.endswith("; " + note.format("/boot"))
+    for words in (["/dev/sda", "300"], ["/dev/sda1", "default"], ["/dev/vg0/db", "3"]):
+        run = sutroctl("set", "web", words[1], "--device", words[0], "--json")
+        assert run.json()["note"] == ""
+    assert sutroctl("policy", "set", "web", "Weight=", "--json").json()["note"] == ""
+
+
 def test_policy_files_with_mistakes(machine, sutrod):
     """A file with a mistake is not in force; to reset removes a control file that has one."""
     file = "/etc/sutro/policy.d/web.policy"
