@@ -12,6 +12,9 @@
 #define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define POLKIT_INTERFACE POLKIT ".Authority"
 #define POLKIT_ALLOW_INTERACTION 1U
+#define WITHOUT_POLKIT                                              \
+	"polkitd, which permits it to other users than root, does " \
+	"not run (package polkitd)"
 
 /* The time to type a password. Without interaction polkit has the default time of sd-bus, 25 s. */
 #define INTERACTION_USEC (300 * 1000000ULL)
@@ -67,6 +70,18 @@ static int run(struct bus_authorization *a, sd_bus_error *error)
 	return r;
 }
 
+/* Without polkitd, only root may make such calls. */
+static const char *polkit_failure(const sd_bus_error *e)
+{
+	bool is_missing =
+		sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+		sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) ||
+		startswith(e->name, "org.freedesktop.DBus.Error.Spawn.") ||
+		startswith(e->name, "org.freedesktop.systemd1.");
+
+	return is_missing ? WITHOUT_POLKIT : e->message;
+}
+
 static int on_polkit(sd_bus_message *reply, void *userdata,
 		     sd_bus_error *unused)
 {
@@ -76,7 +91,7 @@ static int on_polkit(sd_bus_message *reply, void *userdata,
 	int allowed = false, challenge = false, r;
 
 	if (e) {
-		r = refuse(&error, a->action, e->message);
+		r = refuse(&error, a->action, polkit_failure(e));
 	} else {
 		r = sd_bus_message_enter_container(reply, 'r', "bba{ss}");
 		if (r >= 0)

@@ -33,6 +33,8 @@ CALLS_AT_ONCE = 32
 ADDRESS = "DBUS_SYSTEM_BUS_ADDRESS"
 
 DBUS = "org.freedesktop.DBus"
+DBUS_PATH = "/org/freedesktop/DBus"
+POLKIT = "org.freedesktop.PolicyKit1"
 PROPERTIES = DBUS + ".Properties"
 SYSTEMD = "org.freedesktop.systemd1"
 SUTRO = "org.sutro1"
@@ -64,6 +66,10 @@ BY_NAME: dict[str, type[errors.SutroError]] = {
     "org.sutro1.Error.Overcommitted": errors.Overcommitted,
     "org.freedesktop.systemd1.NoSuchUnit": errors.NoSuchUnit,
 }
+AS_ROOT = "run it as root (sudo)"
+WITHOUT_POLKIT = (
+    "for other users, polkitd is missing: apt install polkitd, or systemctl start polkit"
+)
 BROKE = "the connection to the system bus broke"
 BROKE_REMEDY = "try again; if it breaks again, see: journalctl -u dbus -n 20"
 # Remedies for failures of a path that the message of the daemon names.
@@ -120,7 +126,7 @@ def _failure(service: str, member: str, name: str, text: str) -> errors.SutroErr
         action = MEMBER_ACTIONS.get(member, ACTIONS.get(service, ""))
         return errors.NotPermitted(
             f"{people} does not permit this: {text}",
-            "run it as root (sudo)" + (f", or allow the polkit action {action}" if action else ""),
+            AS_ROOT + (f", or allow the polkit action {action}" if action else ""),
         )
     if last == "UnknownMethod" and service == SUTRO:
         return errors.TooOld(
@@ -298,9 +304,21 @@ class Connection:
             raise errors.BusUnavailable(BROKE, BROKE_REMEDY) from None
         if reply.message_type is MessageType.ERROR:
             text = str(reply.body[0]) if reply.body else reply.error_name
-            raise _failure(service, member, reply.error_name, text)
+            error = _failure(service, member, reply.error_name, text)
+            if isinstance(error, errors.NotPermitted) and not await self._has_polkit():
+                error.hint = f"{AS_ROOT}; {WITHOUT_POLKIT}" if "polkit" in error.hint else AS_ROOT
+            raise error
         # Long lists have structures without variants.
         return [plain(value) for value in reply.body] if "v" in reply.signature else reply.body
+
+    async def _has_polkit(self) -> bool:
+        """Does polkitd run, or does the bus start it? True if the bus does not answer."""
+        try:
+            names = await self.call(DBUS, DBUS_PATH, DBUS, "ListNames")
+            names += await self.call(DBUS, DBUS_PATH, DBUS, "ListActivatableNames")
+        except errors.SutroError:
+            return True
+        return any(POLKIT in some for some in names)
 
     async def listen(
         self, sender: str, interface: str, member: str, callback: Callable[..., None]
@@ -315,7 +333,7 @@ class Connection:
 
         self._bus.add_message_handler(on_message)
         rule = f"type='signal',sender='{sender}',interface='{interface}',member='{member}'"
-        await self.call(DBUS, "/org/freedesktop/DBus", DBUS, "AddMatch", "s", rule)
+        await self.call(DBUS, DBUS_PATH, DBUS, "AddMatch", "s", rule)
 
     async def closed(self) -> None:
         """Return when the connection has ended, for whatever reason."""

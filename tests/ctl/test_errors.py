@@ -142,6 +142,25 @@ def test_not_permitted(broken, systemd, name, verb, member, action):
     assert complaint.endswith(f"run it as root (sudo), or allow the polkit action {action}")
 
 
+@pytest.mark.parametrize("verb", ["use", "set"])
+def test_not_permitted_without_polkit(broken, systemd, bus, verb):
+    """The remedy names polkitd, as no rule of it can help."""
+    bus.polkit.terminate()
+    bus.polkit.process.wait()
+    denied = "org.freedesktop.DBus.Error.AccessDenied"
+    if verb == "set":
+        systemd.control.Fail("SetUnitProperties", denied, "Permission denied")
+    else:
+        broken.fail("UseDevices", denied, "Permission denied")
+    complaint = fails(*VERBS[verb])
+    service = "systemd" if verb == "set" else "sutrod"
+    assert complaint == (
+        f"{service} does not permit this: Permission denied\n"
+        "          run it as root (sudo); for other users, polkitd is missing: "
+        "apt install polkitd, or systemctl start polkit"
+    )
+
+
 @pytest.mark.parametrize(
     ("uid", "member", "limit_s"),
     [
