@@ -39,6 +39,7 @@ from .answer import Answer, has_cgroup
 from .client import Client
 from .errors import BadPolicy, NotText, OutOfReach, Overcommitted, SutroError, UsageError, of_file
 from .files import replace
+from .journal import JOB_REFUSED, NODE_DRAINED, NOTICE, WARNING, log_event
 from .program import Program, log
 
 Dict = dict[str, Any]
@@ -179,9 +180,11 @@ def hold(job: str, reason: str) -> None:
         _run("scontrol", "requeuehold", "Incomplete", name)
     except SutroError as error:
         _run("scancel", name)
-        log(f"job {name} is cancelled, because it cannot be held ({error.message}): {reason}")
+        done = f"cancelled, because it cannot be held ({error.message})"
     else:
-        log(f"job {name} is held, unless it has ended: {reason}")
+        done = "held, unless it has ended"
+    fields = {"SUTRO_JOB": name, "SUTRO_REASON": reason}
+    log_event(JOB_REFUSED, NOTICE, f"job {name} is {done}: {reason}", fields)
 
 
 # The prolog and the epilog
@@ -400,7 +403,8 @@ class Watch(Program):
                 log(error.message)
                 continue
             self._drained.add(which)
-            log(f"{node} is drained: {reason}")
+            fields = {"SUTRO_NODE": node, "SUTRO_JOB": job[2], "SUTRO_CGROUP": cgroup}
+            log_event(NODE_DRAINED, WARNING, f"{node} is drained: {reason}", fields)
 
 
 # sutroctl slurm-gres

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Each event of the daemon has an entry in the journal's catalog that names only its fields."""
+"""Each event of the daemon and of sutro-slurm has an entry in the journal's catalog.
+
+An entry names only fields of its event.
+"""
 
 import re
 import shutil
@@ -10,6 +13,14 @@ from tree import TOP
 
 CATALOG = TOP / "dist" / "sutro.catalog"
 EVENTS = dict(re.findall(r'\[(EVENT_\w+)\] = "(\w+)"', (TOP / "daemon/host/event.c").read_text()))
+# Of programs in Python.
+PROGRAMS = dict(
+    re.findall(
+        r'^([A-Z_]+) = "([0-9a-f]{32})"$',
+        (TOP / "policies/sutro/journal.py").read_text(),
+        re.MULTILINE,
+    )
+)
 NAMES = re.findall(r"^\t(EVENT_\w+),$", (TOP / "daemon/host/event.h").read_text(), re.MULTILINE)
 
 
@@ -28,7 +39,7 @@ def fields(event: str) -> list[set[str]]:
 
 def test_every_event_has_an_id_and_an_entry() -> None:
     assert list(EVENTS) == NAMES
-    assert sorted(EVENTS.values()) == sorted(entries())
+    assert PROGRAMS and sorted([*EVENTS.values(), *PROGRAMS.values()]) == sorted(entries())
 
 
 def test_entries_name_only_fields_of_their_event() -> None:
@@ -39,12 +50,24 @@ def test_entries_name_only_fields_of_their_event() -> None:
         assert all(named <= one for one in sent), event
 
 
+def test_entries_of_programs_name_only_fields_of_their_event() -> None:
+    """A call names a dictionary of fields in the line before."""
+    text = (TOP / "policies/sutro/slurm.py").read_text()
+    for event, identifier in PROGRAMS.items():
+        calls = re.findall(rf"fields = (.*)\n\s*log_event\({event},", text)
+        assert calls, event
+        named = set(re.findall(r"@(\w+)@", entries()[identifier]))
+        assert all(named <= set(re.findall(r'"(SUTRO_\w+)"', call)) for call in calls), event
+
+
 def test_entries_are_complete() -> None:
     """Each has an explanation in a paragraph of its own, and manual pages of this tree."""
     pages = {path.name for path in (TOP / "Documentation/man").iterdir()}
     for identifier, text in entries().items():
         head, _, body = text.strip().partition("\n\n")
-        assert re.fullmatch(r"Subject: .+\nDefined-By: sutrod\nDocumentation: .+", head), identifier
+        by = "sutro-slurm" if identifier in PROGRAMS.values() else "sutrod"
+        form = rf"Subject: .+\nDefined-By: {by}\nDocumentation: .+"
+        assert re.fullmatch(form, head), identifier
         named = re.findall(r"man:([\w.-]+)\((\d)\)", head)
         assert named and {f"{page}.{section}" for page, section in named} <= pages, identifier
         assert body.endswith("."), identifier
@@ -76,5 +99,5 @@ def test_journalctl_reads_the_catalog(tmp_path: Path) -> None:
     subprocess.run([*journalctl, "--update-catalog"], check=True)
     done = subprocess.run([*journalctl, "--list-catalog"], capture_output=True, text=True)
     listed = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-    assert sorted(listed) == sorted(EVENTS.values()), done.stderr
-    assert all(text.startswith("sutrod: ") for text in listed.values())
+    assert sorted(listed) == sorted(entries()), done.stderr
+    assert all(text.startswith(("sutrod: ", "sutro-slurm: ")) for text in listed.values())

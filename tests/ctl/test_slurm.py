@@ -5,6 +5,8 @@ import asyncio
 import errno
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -14,8 +16,8 @@ from pathlib import Path
 import dbus
 import pytest
 from conftest import HERE, NOWHERE, POLICIES, environment, process
-from fakemachine import wait_until
-from sutro import slurm
+from fakemachine import PATIENCE_S, wait_until
+from sutro import journal, slurm
 from sutro.errors import NoAnswer, NotRunning, SutroError, UsageError
 
 SCOPE = "/system.slice/n1_slurmstepd.scope"
@@ -422,6 +424,58 @@ def test_hold_of_a_job_that_cannot_wait(commands, capsys):
     commands.fail.write_text("requeuehold scancel")
     with pytest.raises(SutroError, match="no scancel"):
         slurm.hold("7", "a reason")
+
+
+class Journal:
+    """A socket in the place of that of systemd-journald."""
+
+    def __init__(self, folder, monkeypatch):
+        monkeypatch.setattr(journal, "SOCKET", str(folder / "journal"))
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(journal.SOCKET)
+        self.socket.settimeout(PATIENCE_S)
+
+    def receive(self):
+        """The fields of the next message."""
+        fields, data = {}, self.socket.recv(65536)
+        while data:
+            name, _, data = data.partition(b"\n")
+            (size,) = struct.unpack_from("<Q", data)
+            assert data[8 + size : 9 + size] == b"\n"
+            fields[name.decode()], data = data[8 : 8 + size].decode(), data[9 + size :]
+        return fields
+
+
+def test_hold_in_the_journal(commands, capsys, tmp_path, monkeypatch):
+    """Held or cancelled: a message with an id, and a line in the log of slurmd."""
+    messages = Journal(tmp_path, monkeypatch)
+    for fail, text in (("", "held, unless"), ("requeuehold", "cancelled, because")):
+        commands.fail.write_text(fail)
+        slurm.hold("7", "a reason")
+        message = messages.receive()
+        assert message["MESSAGE_ID"] == journal.JOB_REFUSED and message["PRIORITY"] == "5"
+        assert (message["SUTRO_JOB"], message["SUTRO_REASON"]) == ("7", "a reason")
+        assert message["MESSAGE"].startswith(f"job 7 is {text}")
+        assert capsys.readouterr().err == message["MESSAGE"] + "\n"
+
+
+@pytest.mark.parametrize("is_journal", [True, False])
+def test_drain_in_the_journal(tmp_path, monkeypatch, capfd, is_journal):
+    """Standard error of the service is the journal: the line is not written there again."""
+    messages, now_s = Journal(tmp_path, monkeypatch), 0.0
+    st = os.fstat(sys.stderr.fileno())
+    monkeypatch.setenv("JOURNAL_STREAM", f"{st.st_dev}:{st.st_ino if is_journal else 0}")
+    program = slurm.Watch(tmp_path / "records", lambda *_: None, lambda: now_s)
+    program.client = Promises()
+    program.client.rows = [row("infeasible")]
+    for _ in range(2):
+        asyncio.run(program.step())
+        now_s += slurm.DRAIN_AFTER_S
+    message = messages.receive()
+    assert message["MESSAGE_ID"] == journal.NODE_DRAINED and message["PRIORITY"] == "4"
+    assert [message["SUTRO_" + name] for name in ("NODE", "JOB", "CGROUP")] == ["n1", "7", JOB]
+    assert message["MESSAGE"].startswith("n1 is drained: sutro: ReadBandwidthMin=/srv of job 7")
+    assert capfd.readouterr().err == ("" if is_journal else message["MESSAGE"] + "\n")
 
 
 def test_command_that_hangs(commands, monkeypatch):
