@@ -55,6 +55,14 @@
 #define SUTRO_SLICES_REST_NS (4000 * MS)
 #define SUTRO_SLICES_REST_MAX_NS (64000 * MS)
 
+/* Do the knobs and the device allow slices of this kind? */
+static bool sutro_slices_allowed(const struct sutro_core *core)
+{
+	const struct sutro_tunables *t = &core->tunables;
+
+	return !t->rotational && !t->fairness && t->protect;
+}
+
 /**
  * sutro_slices_may - may a group be tried for slices?
  * @core:	the leaf
@@ -64,9 +72,7 @@
  */
 bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group)
 {
-	const struct sutro_tunables *t = &core->tunables;
-
-	if (t->rotational || t->fairness || t->guessing || !t->protect ||
+	if (!sutro_slices_allowed(core) || core->tunables.guessing ||
 	    sutro_protects(&core->protect) ||
 	    !(group->protect || core->queued > group->queued))
 		return false;
@@ -168,7 +174,9 @@ bool sutro_slices_judge(struct sutro_core *core,
 		own->slices = needs && sutro_slices_worth(core, own);
 		return false;
 	}
-	if (!own->slices || own->trial_ns < slices->since_ns)
+	/* Nothing shows that they are needed still, so they last for a moment at most. */
+	if (!own->slices || own->trial_ns < slices->since_ns ||
+	    core->nr_active < 2 || !sutro_slices_allowed(core))
 		return true;
 	if (!sutro_slices_fill(core, own, now_ns)) {
 		slices->until_ns = now_ns;

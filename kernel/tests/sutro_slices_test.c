@@ -21,6 +21,7 @@
  * @small:	requests that a has at once
  * @think_ns:	from the completion of the last one of them to the next ones
  * @next_ns:	when these arrive, 0 while there are any
+ * @alone:	e sends no more
  * @a_nr:	requests of a that have completed
  * @e_nr:	those of e
  */
@@ -31,6 +32,7 @@ struct bus {
 	unsigned int small;
 	u64 think_ns;
 	u64 next_ns;
+	bool alone;
 	unsigned int a_nr;
 	unsigned int e_nr;
 };
@@ -80,7 +82,8 @@ static void bus_serve(struct bus *bus)
 	finish(t, group, cost_ns, cost_ns);
 	if (group == &t->e) {
 		bus->e_nr++;
-		arrive_far(t, group, 1);
+		if (!bus->alone)
+			arrive_far(t, group, 1);
 		return;
 	}
 	bus->a_nr++;
@@ -190,12 +193,44 @@ static void sutro_test_slices_anew(struct kunit *test)
 	KUNIT_EXPECT_LE(test, without, 16);
 }
 
+/* They end soon after the other group has left: requests of the one that is alone may pass. */
+static void sutro_test_slices_of_one(struct kunit *test)
+{
+	struct sutro_core *core;
+	struct bus bus;
+
+	bus_new(test, &bus, FEW, 0);
+	core = &bus.t->core;
+	few_percent(&bus);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
+	bus.alone = true;
+	bus_run(&bus, 3 * SECOND_NS / 2);
+	KUNIT_EXPECT_FALSE(test, sutro_is_fair(core));
+}
+
+/* So they do when the knob protect is 0. */
+static void sutro_test_slices_are_off(struct kunit *test)
+{
+	struct sutro_core *core;
+	struct bus bus;
+
+	bus_new(test, &bus, FEW, 0);
+	core = &bus.t->core;
+	few_percent(&bus);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
+	core->tunables.protect = 0;
+	bus_run(&bus, 3 * SECOND_NS / 2);
+	KUNIT_EXPECT_FALSE(test, sutro_is_fair(core));
+}
+
 static struct kunit_case sutro_slices_cases[] = {
 	KUNIT_CASE(sutro_test_slices_pay),
 	KUNIT_CASE(sutro_test_slices_do_not_pay),
 	KUNIT_CASE(sutro_test_slices_of_two),
 	KUNIT_CASE(sutro_test_slices_beside_protected),
 	KUNIT_CASE(sutro_test_slices_anew),
+	KUNIT_CASE(sutro_test_slices_of_one),
+	KUNIT_CASE(sutro_test_slices_are_off),
 	{}
 };
 
