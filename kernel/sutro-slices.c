@@ -145,9 +145,13 @@ static bool sutro_slices_fill(const struct sutro_core *core,
 	       (loss - 1) * all_us * length_us;
 }
 
-/* Is a group that got less than it is entitled to worth a try? */
-static bool sutro_slices_worth(struct sutro_core *core,
-			       const struct sutro_group_protect *own)
+/**
+ * sutro_slices_worth - is a group that got less than it is entitled to worth a try?
+ * @core:	the leaf
+ * @own:	the protection of the group, which has no backlog
+ */
+bool sutro_slices_worth(struct sutro_core *core,
+			const struct sutro_group_protect *own)
 {
 	/* With more than this, it could not gain as much as it has to. */
 	return SUTRO_SLICES_GAIN * own->got_ns <= 2 * own->due_ns &&
@@ -160,20 +164,20 @@ static bool sutro_slices_worth(struct sutro_core *core,
  * sutro_slices_judge - a trial of a group is long enough
  * @core:	the leaf
  * @own:	the protection of the group
- * @needs:	it got less than it is entitled to, and has no backlog
  * @now_ns:	the time
+ *
+ * Slices give a favoured group its share, but not the latency of a sensitive one.
  *
  * Return: true if groups have slices: the result of the trial is not that without them.
  */
 bool sutro_slices_judge(struct sutro_core *core,
-			struct sutro_group_protect *own, bool needs, u64 now_ns)
+			const struct sutro_group_protect *own, u64 now_ns)
 {
 	struct sutro_slices *slices = &core->slices;
 
-	if (!sutro_is_fair(core)) {
-		own->slices = needs && sutro_slices_worth(core, own);
+	if (!sutro_is_fair(core) ||
+	    sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
 		return false;
-	}
 	/* Nothing shows that they are needed still, so they last for a moment at most. */
 	if (!own->slices || own->trial_ns < slices->since_ns ||
 	    core->nr_active < 2 || !sutro_slices_allowed(core))

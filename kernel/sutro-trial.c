@@ -307,10 +307,11 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 				      sutro_group_favoured_inside(group),
 			      core->tunables.guessing, now_ns))
 		return;
-	if (sutro_slices_judge(core, own, needed && !deep, now_ns)) {
+	if (sutro_slices_judge(core, own, now_ns)) {
 		sutro_trial_begin(protect, own, now_ns);
 		return;
 	}
+	own->slices = needed && !deep && sutro_slices_worth(core, own);
 	own->needed = needed;
 	own->far_nr = sutro_trial_far_nr(protect, own, percent, share);
 	own->shared = (struct sutro_protect_sums){

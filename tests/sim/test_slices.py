@@ -81,3 +81,16 @@ def test_price(case: str) -> None:
     found, without = rates(disk, groups), rates(disk, groups, protect=0)
     assert found[-1] >= 0.85 * without[-1]
     assert found[0] >= 0.98 * without[0]
+
+
+def test_sensitive() -> None:
+    """A latency-sensitive group that comes while others have slices is protected all the same."""
+    disk, groups = BUSY["reads-16k-writes"]
+    found = []
+    for start in (0, 9):
+        sensitive = {**READS, "bytes": 16384, "iodepth": 4, "start": start}
+        clients = tree([*groups, (1000, sensitive)])
+        found += compete([{**disk, "nr_requests": 256}], *clients, seconds=21, warmup_s=11)[-1:]
+    first, late = found
+    assert late["mean"] >= 0.97 * first["mean"]
+    assert late["p99_ns"] <= 1.5 * first["p99_ns"]
