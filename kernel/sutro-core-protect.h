@@ -329,7 +329,7 @@ struct sutro_protect {
  * @got_ns:	the device time that it has used
  * @nr:		requests of it that have completed
  * @shared:	the service that it received in its last trial, without slices
- * @slices:	others have slices for its sake (sutro-slices.c)
+ * @slices_ns:	when groups began to have slices for its sake the last time (sutro-slices.c)
  * @think:	the times from its last completion to its next request; from the last one at any
  *		leaf if it moves (sutro-volume.c)
  * @leaves:	those of the cgroup of @reserving, or of the one with its target, or its own;
@@ -384,7 +384,7 @@ struct sutro_group_protect {
 	u64 due_ns;
 	u64 got_ns;
 	struct sutro_protect_sums shared;
-	bool slices;
+	u64 slices_ns;
 	struct sutro_think think;
 	struct sutro_leaves *leaves;
 	struct sutro_leaves *counted;

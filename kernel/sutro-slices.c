@@ -90,7 +90,8 @@ void sutro_slices_prevent(struct sutro_core *core, u64 now_ns)
 {
 	u64 from_ns = now_ns + SUTRO_SLICES_REST_NS;
 
-	core->slices.until_ns = now_ns;
+	if (sutro_before(now_ns, core->slices.until_ns))
+		core->slices.until_ns = now_ns;
 	if (sutro_before(core->slices.from_ns, from_ns))
 		core->slices.from_ns = from_ns;
 }
@@ -98,21 +99,34 @@ void sutro_slices_prevent(struct sutro_core *core, u64 now_ns)
 /**
  * sutro_slices_begin - a trial without slices has ended: groups have slices for a moment
  * @core:	the leaf
- * @group:	the group for whose sake; others do not pay back what it was owed before
+ * @own:	the protection of the group for whose sake; others do not pay back what it was owed
+ *		before
  * @now_ns:	the time
  */
-void sutro_slices_begin(struct sutro_core *core, struct sutro_group *group,
-			u64 now_ns)
+void sutro_slices_begin(struct sutro_core *core,
+			struct sutro_group_protect *own, u64 now_ns)
 {
 	struct sutro_slices *slices = &core->slices;
 
 	/* Else it would have the device alone for that time. */
-	sutro_tree_lead(group, 0);
+	sutro_tree_lead(own->group, 0);
+	own->slices_ns = now_ns;
 	slices->since_ns = now_ns;
 	slices->until_ns = now_ns + SUTRO_SLICES_TRY_NS;
 	slices->rest_ns = clamp(2 * slices->rest_ns, SUTRO_SLICES_REST_NS,
 				SUTRO_SLICES_REST_MAX_NS);
 	slices->from_ns = now_ns + slices->rest_ns;
+}
+
+/* Have groups slices for the sake of one, and had they in its whole trial? */
+static bool sutro_slices_are_for(const struct sutro_core *core,
+				 const struct sutro_group_protect *own)
+{
+	const struct sutro_slices *slices = &core->slices;
+
+	return sutro_before(core->now_ns, slices->until_ns) &&
+	       own->slices_ns == slices->since_ns &&
+	       own->trial_ns >= slices->since_ns;
 }
 
 /* Did enough more requests of a group complete than in its trial, where each counts twice? */
@@ -168,19 +182,20 @@ bool sutro_slices_worth(struct sutro_core *core,
  *
  * Slices give a favoured group its share, but not the latency of a sensitive one.
  *
- * Return: true if groups have slices: the result of the trial is not that without them.
+ * Return: true if groups have slices or had them in the trial: its result is not that without.
  */
 bool sutro_slices_judge(struct sutro_core *core,
 			const struct sutro_group_protect *own, u64 now_ns)
 {
 	struct sutro_slices *slices = &core->slices;
 
-	if (!sutro_is_fair(core) ||
-	    sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
+	if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
 		return false;
+	if (!sutro_is_fair(core))
+		return own->trial_ns < slices->until_ns;
 	/* Nothing shows that they are needed still, so they last for a moment at most. */
-	if (!own->slices || own->trial_ns < slices->since_ns ||
-	    core->nr_active < 2 || !sutro_slices_allowed(core))
+	if (!sutro_slices_are_for(core, own) || core->nr_active < 2 ||
+	    !sutro_slices_allowed(core))
 		return true;
 	if (!sutro_slices_fill(core, own, now_ns)) {
 		slices->until_ns = now_ns;

@@ -281,7 +281,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_group_protect *own = group->protect;
 	u64 share = sutro_trial_share(group);
 	u32 percent, entitled = SUTRO_TRIAL_ENTITLED;
-	bool deep, by_latency, needed;
+	bool deep, by_latency, needed, begins;
 	u64 missing_ns;
 
 	/* A flush may be over before its begin is known, and is dated then. */
@@ -311,7 +311,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 		sutro_trial_begin(protect, own, now_ns);
 		return;
 	}
-	own->slices = needed && !deep && sutro_slices_worth(core, own);
+	begins = needed && !deep && sutro_slices_worth(core, own);
 	own->needed = needed;
 	own->far_nr = sutro_trial_far_nr(protect, own, percent, share);
 	own->shared = (struct sutro_protect_sums){
@@ -323,8 +323,8 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	while (own->shared.nr_seen / 2 > SUTRO_TRIAL_COUNTS)
 		sutro_window_halve(&own->shared);
 	sutro_trial_begin(protect, own, now_ns);
-	if (own->slices)
-		sutro_slices_begin(core, group, now_ns);
+	if (begins)
+		sutro_slices_begin(core, own, now_ns);
 }
 
 /**

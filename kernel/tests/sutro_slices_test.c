@@ -193,6 +193,51 @@ static void sutro_test_slices_anew(struct kunit *test)
 	KUNIT_EXPECT_LE(test, without, 16);
 }
 
+/* Only a trial that is wholly without slices decides whether groups have them again. */
+static void sutro_test_slices_whole_trial(struct kunit *test)
+{
+	u64 trial_ns, until_ns, since_ns, end_ns;
+	unsigned int begins = 0;
+	struct sutro_core *core;
+	struct bus bus;
+
+	bus_new(test, &bus, FEW, 0);
+	core = &bus.t->core;
+	few_percent(&bus);
+	end_ns = bus.t->now_ns + 100 * SECOND_NS;
+	while (bus.t->now_ns < end_ns) {
+		since_ns = core->slices.since_ns;
+		until_ns = core->slices.until_ns;
+		trial_ns = bus.t->a.protect->trial_ns;
+		bus_run(&bus, 1);
+		if (since_ns == core->slices.since_ns)
+			continue;
+		KUNIT_EXPECT_GE(test, trial_ns, until_ns);
+		begins++;
+	}
+	KUNIT_EXPECT_GE(test, begins, 2);
+}
+
+/* Slices that have begun for another group are not kept for the one that had them before. */
+static void sutro_test_slices_of_another(struct kunit *test)
+{
+	struct sutro_group_protect other = {};
+	struct sutro_core *core;
+	struct bus bus;
+
+	bus_new(test, &bus, FEW, 0);
+	core = &bus.t->core;
+	few_percent(&bus);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
+	core->slices.until_ns = core->now_ns;
+	other.group = &bus.t->e;
+	sutro_slices_begin(core, &other, core->now_ns);
+	bus_run(&bus, SECOND_NS / 2);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
+	bus_run(&bus, SECOND_NS * 3 / 5);
+	KUNIT_EXPECT_FALSE(test, sutro_is_fair(core));
+}
+
 /* They end soon after the other group has left: requests of the one that is alone may pass. */
 static void sutro_test_slices_of_one(struct kunit *test)
 {
@@ -229,6 +274,8 @@ static struct kunit_case sutro_slices_cases[] = {
 	KUNIT_CASE(sutro_test_slices_of_two),
 	KUNIT_CASE(sutro_test_slices_beside_protected),
 	KUNIT_CASE(sutro_test_slices_anew),
+	KUNIT_CASE(sutro_test_slices_whole_trial),
+	KUNIT_CASE(sutro_test_slices_of_another),
 	KUNIT_CASE(sutro_test_slices_of_one),
 	KUNIT_CASE(sutro_test_slices_are_off),
 	{}
