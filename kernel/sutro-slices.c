@@ -118,9 +118,13 @@ void sutro_slices_begin(struct sutro_core *core,
 	slices->from_ns = now_ns + slices->rest_ns;
 }
 
-/* Have groups slices for the sake of one, and had they in its whole trial? */
-static bool sutro_slices_are_for(const struct sutro_core *core,
-				 const struct sutro_group_protect *own)
+/**
+ * sutro_slices_are_for - have groups slices for the sake of one, and had they in its whole trial?
+ * @core:	the leaf
+ * @own:	the protection of the group
+ */
+bool sutro_slices_are_for(const struct sutro_core *core,
+			  const struct sutro_group_protect *own)
 {
 	const struct sutro_slices *slices = &core->slices;
 

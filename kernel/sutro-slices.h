@@ -32,6 +32,8 @@ bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group);
 void sutro_slices_prevent(struct sutro_core *core, u64 now_ns);
 void sutro_slices_begin(struct sutro_core *core,
 			struct sutro_group_protect *own, u64 now_ns);
+bool sutro_slices_are_for(const struct sutro_core *core,
+			  const struct sutro_group_protect *own);
 bool sutro_slices_worth(struct sutro_core *core,
 			const struct sutro_group_protect *own);
 bool sutro_slices_judge(struct sutro_core *core,

@@ -81,7 +81,8 @@
  * takes at least TRIAL_MIN_NS, or longer, up to TRIAL_MAX_NS, while fewer than TRIAL_NR of its
  * requests have completed.  It takes up to TRIAL_LONG_NS while there are fewer than TRIAL_FEW,
  * while costs are guesses, or if the group got between TRIAL_SHORT and TRIAL_ENTITLED percent and
- * was not protected lately: on a stripe, the shares of one leaf change from moment to moment.
+ * was not protected lately: on a stripe, the shares of one leaf change from moment to moment.  With
+ * slices for its sake (sutro-slices.c) its requests decide, not its share.
  */
 #define SUTRO_TRIAL_MIN_NS (128 * MS)
 #define SUTRO_TRIAL_MAX_NS (512 * MS)
@@ -148,15 +149,16 @@ static bool sutro_trial_is_plain(const struct sutro_group_protect *own,
  * (@by_latency), the share that it got does not matter; if its share does, costs have to be known,
  * unless it seems to need protection (@needs), and that is plain.
  */
-static bool sutro_trial_ends(const struct sutro_protect *protect,
+static bool sutro_trial_ends(const struct sutro_core *core,
 			     const struct sutro_group_protect *own, u32 percent,
-			     bool by_latency, bool needs, bool guessing,
-			     u64 now_ns)
+			     bool by_latency, bool needs, u64 now_ns)
 {
 	u64 length_ns = now_ns - own->trial_ns;
+	bool guessing = core->tunables.guessing;
 	bool doubtful = percent >= SUTRO_TRIAL_SHORT &&
 			percent < SUTRO_TRIAL_ENTITLED &&
-			own->epoch != protect->epoch;
+			own->epoch != core->protect.epoch &&
+			!sutro_slices_are_for(core, own);
 
 	if (own->due_ns < SUTRO_TRIAL_DUE_NS)
 		return false;
@@ -300,12 +302,12 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 		  missing_ns * (protect->used_nr - own->from_nr) >
 			  SUTRO_TRIAL_MISSING *
 				  (protect->used_ns - own->from_ns));
-	if (!sutro_trial_ends(protect, own, percent,
+	if (!sutro_trial_ends(core, own, percent,
 			      by_latency && own->depth == 1 &&
 				      !core->tunables.rotational,
 			      needed && !deep && !core->tunables.rotational &&
 				      sutro_group_favoured_inside(group),
-			      core->tunables.guessing, now_ns))
+			      now_ns))
 		return;
 	if (sutro_slices_judge(core, own, now_ns)) {
 		sutro_trial_begin(protect, own, now_ns);

@@ -83,6 +83,15 @@ def test_price(case: str) -> None:
     assert found[0] >= 0.98 * without[0]
 
 
+@pytest.mark.parametrize("iodepth", [8, 16])
+def test_try(iodepth: int) -> None:
+    """Slices that cost too much end at once, although the group had nearly its share with them."""
+    few = {**READS, "write": 1, "iodepth": iodepth, "think_us": 1000}
+    groups: list[tuple[int, Client]] = [(100, few), (100, SCAN)]
+    found, without = rates(SSD, groups), rates(SSD, groups, protect=0)
+    assert found[-1] >= 0.98 * without[-1]
+
+
 def test_sensitive() -> None:
     """A latency-sensitive group that comes while others have slices is protected all the same."""
     disk, groups = BUSY["reads-16k-writes"]
