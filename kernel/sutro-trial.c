@@ -160,8 +160,6 @@ static bool sutro_trial_ends(const struct sutro_core *core,
 			own->epoch != core->protect.epoch &&
 			!sutro_slices_are_for(core, own);
 
-	if (own->due_ns < SUTRO_TRIAL_DUE_NS)
-		return false;
 	if (by_latency && own->nr >= SUTRO_TRIAL_FEW)
 		return true;
 	if (needs && sutro_trial_is_plain(own, percent))
@@ -290,6 +288,9 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	now_ns = max3(now_ns, own->came_ns, own->trial_ns);
 	own->due_ns += sutro_trial_used(protect, own, share, now_ns) * share /
 		       SUTRO_PROTECT_WHOLE;
+	/* Most looks end here, one after each request of a group that has one at a time. */
+	if (own->due_ns < SUTRO_TRIAL_DUE_NS)
+		return;
 	percent = div64_u64(100 * own->got_ns, max(own->due_ns, 1ULL));
 	deep = sutro_trial_deep(core, own);
 	by_latency = !deep &&
