@@ -6,9 +6,9 @@
  *
  * 1. Groups whose next request is expected
  *
- * On a rotational device and while all groups have slices, others are held back for a group that usually comes
- * back within group_idle_ns (sutro-select.c), and anywhere for a protected one (sutro-protect.c).
- * It leaves after that time.  All other groups leave at once.
+ * On a rotational device, others are held back for a group that usually comes back within
+ * group_idle_ns (sutro-select.c), while all groups have slices for any group, and anywhere for a
+ * protected one (sutro-protect.c).  It leaves after that time.  All other groups leave at once.
  *
  * 2. Groups whose next request waits for a slot
  *
