@@ -308,11 +308,16 @@ static inline bool sutro_sensitive_waits(const struct sutro_core *core,
 	       core->sensitive_nr >= SUTRO_SENSITIVE_NR;
 }
 
-/* Has every group slices, although that is not needed for streams? */
-static inline bool sutro_is_fair(const struct sutro_core *core)
+/* Has every group slices at some time, although that is not needed for streams? */
+static inline bool sutro_is_fair_at(const struct sutro_core *core, u64 now_ns)
 {
 	return core->tunables.fairness ||
-	       sutro_before(core->now_ns, core->slices.until_ns);
+	       sutro_before(now_ns, core->slices.until_ns);
+}
+
+static inline bool sutro_is_fair(const struct sutro_core *core)
+{
+	return sutro_is_fair_at(core, core->now_ns);
 }
 
 /* Are groups waited for that have nothing queued? */

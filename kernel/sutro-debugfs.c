@@ -77,7 +77,8 @@ static void sutro_show_state(struct seq_file *sf, struct sutro_queue *sq)
 	seq_printf(sf, "direct_members %u\ndirect_pause_ns %llu\n",
 		   sq->lease.members, sq->lease.pause_ns);
 	sutro_show_name(sf, "in_service", core->in_service);
-	seq_printf(sf, "slices_for_all %d\n", sutro_is_fair(core));
+	seq_printf(sf, "slices_for_all %d\n",
+		   sutro_is_fair_at(core, ktime_get_ns()));
 	seq_printf(sf, "slice_used_ns %llu\n", core->slice_used_ns);
 	sutro_show_name(sf, "idle_for", core->idle_for);
 	seq_printf(sf, "protected %zu\n",
