@@ -20,12 +20,14 @@ struct sutro_group_protect;
  * @until_ns:	they have slices until then
  * @from_ns:	they are not given slices before
  * @rest_ns:	for how long not after the last try, 0 = slices were worth their price
+ * @poor:	in the last trial with slices, groups used less of the device than is allowed
  */
 struct sutro_slices {
 	u64 since_ns;
 	u64 until_ns;
 	u64 from_ns;
 	u64 rest_ns;
+	bool poor;
 };
 
 bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group);

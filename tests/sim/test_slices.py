@@ -70,6 +70,16 @@ def test_share(case: str) -> None:
         assert rate >= 0.85 * weight / weights * alone
 
 
+@pytest.mark.parametrize("case", ["reads-4k-writes", "reads-4k-writes-scan"])
+def test_kept(case: str) -> None:
+    """It receives that for a minute: one short measurement below the bound does not end slices."""
+    disk, groups = BUSY[case]
+    leaf = {**disk, "nr_requests": 256}
+    found = compete([leaf], *tree(groups), seconds=69, warmup_s=9, seed=2)
+    (alone,) = rates(disk, groups[:1])
+    assert found[0]["mean"] >= 0.95 / len(groups) * alone
+
+
 @pytest.mark.parametrize("case", IDLE)
 def test_price(case: str) -> None:
     """Where slices would cost too much, the others lose little.
