@@ -12,7 +12,6 @@
 #include <linux/bitops.h>
 
 #include "sutro-core-protect.h"
-#include "sutro-slices.h"
 #include "sutro-tree.h"
 
 /* Requests that may always be in flight, whatever their estimated cost. */
@@ -102,6 +101,22 @@ enum sutro_idle_end {
 	SUTRO_IDLE_END_ARRIVED, /* its next request came */
 	SUTRO_IDLE_END_LATE, /* it did not come in time */
 	SUTRO_IDLE_END_OTHER, /* another one is served, or waited for */
+};
+
+/**
+ * struct sutro_slices - slices where streams do not need them (sutro-slices.c)
+ * @since_ns:	when they began to have slices the last time
+ * @until_ns:	they have slices until then
+ * @from_ns:	they are not given slices before
+ * @rest_ns:	for how long not after the last try, 0 = slices were worth their price
+ * @poor:	in the last trial with slices, groups used less of the device than is allowed
+ */
+struct sutro_slices {
+	u64 since_ns;
+	u64 until_ns;
+	u64 from_ns;
+	u64 rest_ns;
+	bool poor;
 };
 
 /**
@@ -251,6 +266,18 @@ enum sutro_verdict sutro_core_wait(struct sutro_core *core, u64 now_ns);
 void sutro_stop_idling(struct sutro_core *core, enum sutro_idle_end why,
 		       u64 now_ns);
 void sutro_expire(struct sutro_core *core, enum sutro_expiry why);
+
+/* sutro-slices.c */
+bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group);
+void sutro_slices_prevent(struct sutro_core *core, u64 now_ns);
+void sutro_slices_begin(struct sutro_core *core,
+			struct sutro_group_protect *own, u64 now_ns);
+bool sutro_slices_are_for(const struct sutro_core *core,
+			  const struct sutro_group_protect *own);
+bool sutro_slices_worth(struct sutro_core *core,
+			const struct sutro_group_protect *own);
+bool sutro_slices_judge(struct sutro_core *core,
+			const struct sutro_group_protect *own, u64 now_ns);
 
 /* sutro-alone.c */
 void sutro_alone_completed(struct sutro_core *core, u64 estimate_ns,

@@ -321,6 +321,8 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	const struct sutro_latency *latency = sutro_latency_of(group);
 	bool timed = latency && latency->held, reserving, pauses;
 
+	if (!own && sutro_slices_may(core, group))
+		own = sutro_protect_prepare(protect, group, now_ns);
 	/* A group with a backlog may join others; this is decided once in a cycle. */
 	if (group->queued > 1 && !timed &&
 	    (!sutro_protects(protect) ||
@@ -332,7 +334,7 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 	if (own)
 		own->pauses = pauses;
 	if (!sutro_protect_may(core, group)) {
-		if (!own && (pauses || sutro_slices_may(core, group)))
+		if (!own && pauses)
 			sutro_protect_prepare(protect, group, now_ns);
 		return;
 	}

@@ -70,13 +70,17 @@ static bool sutro_slices_allowed(const struct sutro_core *core)
  * @core:	the leaf
  * @group:	the group, which is active
  *
- * A trial takes memory, so it begins only while requests of others wait.
+ * Trials take memory and time.  So they begin only while requests of others wait, and for a group
+ * that has enough at once.
  */
 bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group)
 {
 	if (!sutro_slices_allowed(core) || core->tunables.guessing ||
-	    sutro_protects(&core->protect) ||
-	    !(group->protect || core->queued > group->queued))
+	    sutro_protects(&core->protect))
+		return false;
+	if (!group->protect &&
+	    (core->queued <= group->queued ||
+	     group->queued + group->in_flight < SUTRO_SLICES_DEPTH))
 		return false;
 	if (!core->slices.from_ns)
 		core->slices.from_ns = core->now_ns + SUTRO_SLICES_FIRST_NS;
