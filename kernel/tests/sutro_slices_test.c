@@ -116,6 +116,15 @@ static u32 few_percent(struct bus *bus)
 	return bus->a_nr * SMALL_NS / (16 * SECOND_NS / 100);
 }
 
+/* Groups have slices for the sake of a.  Returns the leaf. */
+static struct sutro_core *bus_with_slices(struct kunit *test, struct bus *bus)
+{
+	bus_new(test, bus, FEW, 0);
+	few_percent(bus);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(&bus->t->core));
+	return &bus->t->core;
+}
+
 /* Four requests at once keep the device busy: a has its half of the time, with slices. */
 static void sutro_test_slices_pay(struct kunit *test)
 {
@@ -162,13 +171,9 @@ static void sutro_test_slices_of_two(struct kunit *test)
 /* They end when a group is protected, and do not come back at once. */
 static void sutro_test_slices_beside_protected(struct kunit *test)
 {
-	struct sutro_core *core;
 	struct bus bus;
+	struct sutro_core *core = bus_with_slices(test, &bus);
 
-	bus_new(test, &bus, FEW, 0);
-	core = &bus.t->core;
-	few_percent(&bus);
-	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
 	sutro_slices_prevent(core, core->now_ns);
 	KUNIT_EXPECT_FALSE(test, sutro_is_fair(core));
 	bus_run(&bus, SECOND_NS);
@@ -222,13 +227,9 @@ static void sutro_test_slices_whole_trial(struct kunit *test)
 static void sutro_test_slices_of_another(struct kunit *test)
 {
 	struct sutro_group_protect other = {};
-	struct sutro_core *core;
 	struct bus bus;
+	struct sutro_core *core = bus_with_slices(test, &bus);
 
-	bus_new(test, &bus, FEW, 0);
-	core = &bus.t->core;
-	few_percent(&bus);
-	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
 	core->slices.until_ns = core->now_ns;
 	other.group = &bus.t->e;
 	sutro_slices_begin(core, &other, core->now_ns);
@@ -241,13 +242,9 @@ static void sutro_test_slices_of_another(struct kunit *test)
 /* They end soon after the other group has left: requests of the one that is alone may pass. */
 static void sutro_test_slices_of_one(struct kunit *test)
 {
-	struct sutro_core *core;
 	struct bus bus;
+	struct sutro_core *core = bus_with_slices(test, &bus);
 
-	bus_new(test, &bus, FEW, 0);
-	core = &bus.t->core;
-	few_percent(&bus);
-	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
 	bus.alone = true;
 	bus_run(&bus, 3 * SECOND_NS / 2);
 	KUNIT_EXPECT_FALSE(test, sutro_is_fair(core));
@@ -256,13 +253,9 @@ static void sutro_test_slices_of_one(struct kunit *test)
 /* So they do when the knob protect is 0. */
 static void sutro_test_slices_are_off(struct kunit *test)
 {
-	struct sutro_core *core;
 	struct bus bus;
+	struct sutro_core *core = bus_with_slices(test, &bus);
 
-	bus_new(test, &bus, FEW, 0);
-	core = &bus.t->core;
-	few_percent(&bus);
-	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
 	core->tunables.protect = 0;
 	bus_run(&bus, 3 * SECOND_NS / 2);
 	KUNIT_EXPECT_FALSE(test, sutro_is_fair(core));

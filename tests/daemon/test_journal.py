@@ -297,14 +297,19 @@ def test_costs_that_are_ignored(machine: Machine, sutrod: Sutrod, journal: Journ
     sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
 
 
-def test_costs_of_a_disk_that_cannot_be_saved(
-    machine: Machine, sutrod: Sutrod, journal: Journal
-) -> None:
-    """The file is named, and the disk in the message."""
+def costs_of_sdd(machine: Machine) -> None:
+    """A disk with sutro and an identifier has measured costs, which can be saved."""
     machine.set_scheduler("sdd", "sutro")
     folder = "/sys/devices/virtual/block/sdd"
     machine.write(f"{folder}/queue/iosched/costs", "version 1\nread 4096 29629\n")
     machine.write(f"{folder}/wwid", "eui.1\n")
+
+
+def test_costs_of_a_disk_that_cannot_be_saved(
+    machine: Machine, sutrod: Sutrod, journal: Journal
+) -> None:
+    """The file is named, and the disk in the message."""
+    costs_of_sdd(machine)
     machine.write("/var/lib/sutro", "a file")
     sutrod.start(**journal.environment)
     sutrod.elapse(FIRST_SAVE_S - 5)
@@ -318,10 +323,7 @@ def test_costs_on_a_file_system_that_hangs(
     machine: Machine, sutrod: Sutrod, journal: Journal
 ) -> None:
     """The folder is named."""
-    machine.set_scheduler("sdd", "sutro")
-    folder = "/sys/devices/virtual/block/sdd"
-    machine.write(f"{folder}/queue/iosched/costs", "version 1\nread 4096 29629\n")
-    machine.write(f"{folder}/wwid", "eui.1\n")
+    costs_of_sdd(machine)
     machine.fault("costs/.new", "hang")
     sutrod.start(**journal.environment)
     sutrod.elapse(HOUR_S)
