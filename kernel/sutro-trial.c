@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: does a favoured group need protection?
+ * Sutro I/O scheduler: does a favoured group need protection, or another one slices?
  *
  * From time to time the device time that a favoured group got is compared with its due:
  * its share of the time that all groups have used in shared windows while it had
