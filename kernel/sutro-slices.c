@@ -16,8 +16,8 @@
  * 2. The rule
  *
  * A group that is not favoured is on trial, too, while requests of others wait (sutro-trial.c).  If
- * it got two thirds of its entitlement at most, with SUTRO_SLICES_DEPTH requests or more at once and
- * no backlog, all groups have slices for a moment, as with fairness=1.  They keep them if
+ * it got two thirds of its entitlement at most, with SUTRO_SLICES_DEPTH requests or more at once
+ * and no backlog, all groups have slices for a moment, as with fairness=1.  They keep them if
  *
  *	- the group has SUTRO_SLICES_GAIN halves of the requests that it had in its trial, and
  *	- all groups together use the device by 1 / SUTRO_SLICES_LOSS less at most.

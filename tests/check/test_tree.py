@@ -83,6 +83,19 @@ def test_clang_format() -> None:
     passes("clang-format", "--dry-run", "-Werror", *having(".c", ".h"))
 
 
+def test_lines_of_the_kernel() -> None:
+    """100 columns at most, as checkpatch wants them: it runs late, and not in this stage."""
+    names = [name for name in having(".c", ".h") if name.startswith("kernel/")]
+    names.remove("kernel/sutro-trace.h")  # TP_printk() of checkpatch's exception
+    problems = [
+        f"{name}:{number}: {len(line)} columns"
+        for name in names
+        for number, line in enumerate((TOP / name).read_text().expandtabs(8).splitlines(), 1)
+        if len(line) > 100
+    ]
+    assert not problems, "\n".join(problems)
+
+
 def test_ruff() -> None:
     passes("ruff", "check", "--quiet", "--no-cache", *PYTHON)
 
