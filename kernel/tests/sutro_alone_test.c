@@ -3,8 +3,6 @@
  * KUnit tests of a group that is alone (sutro-core.c): its requests pass the tree, and
  * the groups that come then are served as if they had not.
  */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 /* The example of sutro-core.c. */
@@ -187,7 +185,7 @@ static void sutro_test_pass_is_not_noticed(struct kunit *test)
 		compare(test, seed);
 }
 
-static struct kunit_case sutro_alone_test_cases[] = {
+static struct kunit_case sutro_alone_cases[] = {
 	KUNIT_CASE(sutro_test_pass_example),
 	KUNIT_CASE(sutro_test_does_not_pass),
 	KUNIT_CASE(sutro_test_pass_leaves_room),
@@ -197,12 +195,4 @@ static struct kunit_case sutro_alone_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_alone_test_suite = {
-	.name = "sutro_alone",
-	.test_cases = sutro_alone_test_cases,
-};
-
-kunit_test_suite(sutro_alone_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of a group that is alone");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_alone, "a group that is alone");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of writes that cost more than the table has (sutro-amplification.c). */
-#include <linux/module.h>
-
 #include "sutro_cost_test.h"
 
 #define SEC (1000 * MS)
@@ -112,7 +110,7 @@ static void sutro_test_reads_alone(struct kunit *test)
 			2 * MS);
 }
 
-static struct kunit_case sutro_amplification_test_cases[] = {
+static struct kunit_case sutro_amplification_cases[] = {
 	KUNIT_CASE(sutro_test_missing_time),
 	KUNIT_CASE(sutro_test_small_difference),
 	KUNIT_CASE(sutro_test_no_cache),
@@ -120,12 +118,4 @@ static struct kunit_case sutro_amplification_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_amplification_test_suite = {
-	.name = "sutro_amplification",
-	.test_cases = sutro_amplification_test_cases,
-};
-
-kunit_test_suite(sutro_amplification_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of writes that cost more than the table has");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_amplification, "writes that cost more than the table has");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of groups beside several protected ones (sutro-apart.c, sutro-others.c). */
-#include <linux/module.h>
-
 #include "sutro_load_test.h"
 
 /* a has one small request at a time and b many large ones, both with ten times the weight of e. */
@@ -533,7 +531,7 @@ static void sutro_test_others_drain(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, sutro_others_drain(core, load->equal));
 }
 
-static struct kunit_case sutro_apart_test_cases[] = {
+static struct kunit_case sutro_apart_cases[] = {
 	KUNIT_CASE(sutro_test_apart),
 	KUNIT_CASE(sutro_test_apart_shares),
 	KUNIT_CASE(sutro_test_apart_if_needed),
@@ -554,12 +552,4 @@ static struct kunit_case sutro_apart_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_apart_test_suite = {
-	.name = "sutro_apart",
-	.test_cases = sutro_apart_test_cases,
-};
-
-kunit_test_suite(sutro_apart_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of protected groups beside each other");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_apart, "protected groups beside each other");

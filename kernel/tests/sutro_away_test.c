@@ -3,8 +3,6 @@
  * KUnit tests of groups that stay away (sutro-away.c): a has reserved time and may wait for e,
  * which always has requests.  The device works on one request after another.
  */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 #define STEP_NS (MS / 50)
@@ -289,12 +287,4 @@ static struct kunit_case sutro_away_cases[] = {
 	{},
 };
 
-static struct kunit_suite sutro_away_suite = {
-	.name = "sutro_away",
-	.test_cases = sutro_away_cases,
-};
-
-kunit_test_suite(sutro_away_suite);
-
-MODULE_DESCRIPTION("KUnit tests of Sutro's groups that stay away");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_away, "Sutro's groups that stay away");

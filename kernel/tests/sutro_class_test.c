@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of classes: a higher one is served first, and a lower one does not starve. */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 /* a of class rt, b be, e idle, with slices of 100 ms or none. */
@@ -252,7 +250,7 @@ static void sutro_test_class_slots(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_group_share(&t->b, 256), 128);
 }
 
-static struct kunit_case sutro_class_test_cases[] = {
+static struct kunit_case sutro_class_cases[] = {
 	KUNIT_CASE(sutro_test_classes),
 	KUNIT_CASE(sutro_test_three_classes),
 	KUNIT_CASE(sutro_test_among_siblings),
@@ -267,12 +265,4 @@ static struct kunit_case sutro_class_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_class_test_suite = {
-	.name = "sutro_class",
-	.test_cases = sutro_class_test_cases,
-};
-
-kunit_test_suite(sutro_class_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of classes");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_class, "classes");

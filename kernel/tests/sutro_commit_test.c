@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of commits (sutro-commit.c), and of the cost of a flush (sutro-cost.c). */
-#include <linux/module.h>
-
 #include "../sutro-cost.h"
 #include "sutro_test.h"
 
@@ -283,7 +281,7 @@ static void sutro_test_flush_flash(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, device->last_completion_ns, 0);
 }
 
-static struct kunit_case sutro_commit_test_cases[] = {
+static struct kunit_case sutro_commit_cases[] = {
 	KUNIT_CASE(sutro_test_commit),
 	KUNIT_CASE(sutro_test_commit_bound),
 	KUNIT_CASE(sutro_test_commit_in_advance),
@@ -299,12 +297,4 @@ static struct kunit_case sutro_commit_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_commit_test_suite = {
-	.name = "sutro_commit",
-	.test_cases = sutro_commit_test_cases,
-};
-
-kunit_test_suite(sutro_commit_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of commits and flushes");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_commit, "commits and flushes");

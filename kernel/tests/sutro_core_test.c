@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of shares (sutro-core.c, sutro-tree.c): facts that follow from their rules. */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 #define DAY_NS (24 * 3600 * 1000 * MS)
@@ -501,7 +499,7 @@ static void sutro_test_charged_to_slices(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, nr_d, 5);
 }
 
-static struct kunit_case sutro_core_test_cases[] = {
+static struct kunit_case sutro_core_cases[] = {
 	KUNIT_CASE(sutro_test_worked_example),
 	KUNIT_CASE(sutro_test_extreme_weights),
 	KUNIT_CASE(sutro_test_own_requests),
@@ -527,12 +525,4 @@ static struct kunit_case sutro_core_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_core_test_suite = {
-	.name = "sutro_core",
-	.test_cases = sutro_core_test_cases,
-};
-
-kunit_test_suite(sutro_core_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the sutro algorithm");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_core, "the sutro algorithm");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the cost of requests (sutro-cost.c). */
-#include <linux/module.h>
-
 #include "sutro_cost_test.h"
 
 /* Sizes up to a power of two, from 4 KiB, are a class; each direction for itself. */
@@ -491,7 +489,7 @@ static void sutro_test_start_after_completion(struct kunit *test)
 	}
 }
 
-static struct kunit_case sutro_cost_test_cases[] = {
+static struct kunit_case sutro_cost_cases[] = {
 	KUNIT_CASE(sutro_test_size_classes),
 	KUNIT_CASE(sutro_test_gap),
 	KUNIT_CASE(sutro_test_no_costs),
@@ -514,12 +512,4 @@ static struct kunit_case sutro_cost_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_cost_test_suite = {
-	.name = "sutro_cost",
-	.test_cases = sutro_cost_test_cases,
-};
-
-kunit_test_suite(sutro_cost_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the cost of requests");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_cost, "the cost of requests");

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the latency of a device, and of the work in flight for it (sutro-cost.c). */
-#include <kunit/test.h>
-#include <linux/module.h>
-
 #include "sutro_cost_test.h"
 
 static void complete_after(struct sutro_device *device,
@@ -134,7 +131,7 @@ static void sutro_test_latency_among_others(struct kunit *test)
 		    5 * MS - 600 * US * 7 / 8, 2 * US);
 }
 
-static struct kunit_case sutro_depth_test_cases[] = {
+static struct kunit_case sutro_depth_cases[] = {
 	KUNIT_CASE(sutro_test_depth_bounds),
 	KUNIT_CASE(sutro_test_depth_follows),
 	KUNIT_CASE(sutro_test_latency_of_cache),
@@ -142,12 +139,4 @@ static struct kunit_case sutro_depth_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_depth_test_suite = {
-	.name = "sutro_depth",
-	.test_cases = sutro_depth_test_cases,
-};
-
-kunit_test_suite(sutro_depth_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the latency of a device");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_depth, "the latency of a device");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the charges of writes into the cache of a drive (sutro-destage.c). */
-#include <linux/module.h>
-
 #include "../sutro-cost.h"
 #include "sutro_test.h"
 
@@ -418,7 +416,7 @@ static void sutro_test_destage_sum(struct kunit *test)
 	KUNIT_EXPECT_LE(test, charged_ns, (d->now_ns - start_ns) * 21 / 20);
 }
 
-static struct kunit_case sutro_destage_test_cases[] = {
+static struct kunit_case sutro_destage_cases[] = {
 	KUNIT_CASE(sutro_test_destage_write),
 	KUNIT_CASE(sutro_test_destage_out_of_order),
 	KUNIT_CASE(sutro_test_destage_seeks),
@@ -438,12 +436,4 @@ static struct kunit_case sutro_destage_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_destage_test_suite = {
-	.name = "sutro_destage",
-	.test_cases = sutro_destage_test_cases,
-};
-
-kunit_test_suite(sutro_destage_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the charge for destaging");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_destage, "the charge for destaging");

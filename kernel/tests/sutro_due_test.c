@@ -2,9 +2,6 @@
 /*
  * KUnit tests of the class that is probed next, and of the depth that it needs (sutro-due.c).
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-
 #include "../sutro-probe.h"
 #include "sutro_test.h"
 
@@ -133,7 +130,7 @@ static void sutro_test_in_use(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, is_in_use(test, 64, 7000));
 }
 
-static struct kunit_case sutro_due_test_cases[] = {
+static struct kunit_case sutro_due_cases[] = {
 	KUNIT_CASE(sutro_test_groups_of_one_class),
 	KUNIT_CASE(sutro_test_guesses_first),
 	KUNIT_CASE(sutro_test_depth),
@@ -141,12 +138,4 @@ static struct kunit_case sutro_due_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_due_test_suite = {
-	.name = "sutro_due",
-	.test_cases = sutro_due_test_cases,
-};
-
-kunit_test_suite(sutro_due_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the class that is probed next");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_due, "the class that is probed next");

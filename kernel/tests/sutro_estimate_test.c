@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the estimated cost of a request (sutro-estimate.c). */
-#include <linux/module.h>
-
 #include "sutro_cost_test.h"
 
 /* On a rotational device the estimate for a group follows the past of this group. */
@@ -145,7 +143,7 @@ static void sutro_test_by_pages(struct kunit *test)
 	}
 }
 
-static struct kunit_case sutro_estimate_test_cases[] = {
+static struct kunit_case sutro_estimate_cases[] = {
 	KUNIT_CASE(sutro_test_own_estimate),
 	KUNIT_CASE(sutro_test_seek_does_not_grow),
 	KUNIT_CASE(sutro_test_estimates_grow),
@@ -154,12 +152,4 @@ static struct kunit_case sutro_estimate_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_estimate_test_suite = {
-	.name = "sutro_estimate",
-	.test_cases = sutro_estimate_test_cases,
-};
-
-kunit_test_suite(sutro_estimate_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the estimated cost of a request");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_estimate, "the estimated cost of a request");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of slices whose protected groups use more than their shares (sutro-excess.c). */
-#include <linux/module.h>
-
 #include "sutro_load_test.h"
 
 /*
@@ -142,7 +140,7 @@ static void sutro_test_excess_leaves(struct kunit *test)
 		    30 * MS, 1);
 }
 
-static struct kunit_case sutro_excess_test_cases[] = {
+static struct kunit_case sutro_excess_cases[] = {
 	KUNIT_CASE(sutro_test_excess_none),
 	KUNIT_CASE(sutro_test_excess_charged),
 	KUNIT_CASE(sutro_test_excess_charged_at_once),
@@ -152,12 +150,4 @@ static struct kunit_case sutro_excess_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_excess_test_suite = {
-	.name = "sutro_excess",
-	.test_cases = sutro_excess_test_cases,
-};
-
-kunit_test_suite(sutro_excess_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of slices with protected groups");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_excess, "slices with protected groups");

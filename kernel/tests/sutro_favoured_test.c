@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of the groups that are entitled to more than others (sutro-favoured.c). */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 static bool favoured(struct sutro_group *group)
@@ -189,7 +187,7 @@ static void sutro_test_limit_lead(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, send(t, MS), &t->a);
 }
 
-static struct kunit_case sutro_favoured_test_cases[] = {
+static struct kunit_case sutro_favoured_cases[] = {
 	KUNIT_CASE(sutro_test_favoured),
 	KUNIT_CASE(sutro_test_favoured_lightest),
 	KUNIT_CASE(sutro_test_favoured_of_three),
@@ -199,12 +197,4 @@ static struct kunit_case sutro_favoured_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_favoured_test_suite = {
-	.name = "sutro_favoured",
-	.test_cases = sutro_favoured_test_cases,
-};
-
-kunit_test_suite(sutro_favoured_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of favoured groups");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_favoured, "favoured groups");

@@ -3,7 +3,6 @@
  * KUnit tests of gaps (sutro-gap.c): which requests of other groups are sent while a protected
  * group thinks, and how late ones change that.
  */
-#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "sutro_test.h"
@@ -259,7 +258,7 @@ static void sutro_test_unfit(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, protect->unfit);
 }
 
-static struct kunit_case sutro_gap_test_cases[] = {
+static struct kunit_case sutro_gap_cases[] = {
 	KUNIT_CASE(sutro_test_rest_of_gap),
 	KUNIT_CASE(sutro_test_begin_of_gap),
 	KUNIT_CASE(sutro_test_back_in_order),
@@ -275,12 +274,4 @@ static struct kunit_case sutro_gap_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_gap_test_suite = {
-	.name = "sutro_gap",
-	.test_cases = sutro_gap_test_cases,
-};
-
-kunit_test_suite(sutro_gap_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of gaps");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_gap, "gaps");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of where latencies are counted, and of targets for them (sutro-latency.c). */
-#include <linux/module.h>
-
 #include "../sutro-latency.h"
 #include "sutro_test.h"
 
@@ -295,7 +293,7 @@ static void sutro_test_latency_beside_target(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, latency->limit_us, 0);
 }
 
-static struct kunit_case sutro_latency_test_cases[] = {
+static struct kunit_case sutro_latency_cases[] = {
 	KUNIT_CASE(sutro_test_bounds),
 	KUNIT_CASE(sutro_test_by_hand),
 	KUNIT_CASE(sutro_test_order),
@@ -311,12 +309,4 @@ static struct kunit_case sutro_latency_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_latency_test_suite = {
-	.name = "sutro_latency",
-	.test_cases = sutro_latency_test_cases,
-};
-
-kunit_test_suite(sutro_latency_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of latencies and their targets");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_latency, "latencies and their targets");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of when direct mode begins and ends, and of its accounting (sutro-lease.c). */
-#include <linux/module.h>
-
 #include "../sutro-lease.h"
 #include "sutro_test.h"
 
@@ -387,7 +385,7 @@ static void sutro_test_lease_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, l.sum.sectors[0], 8 * direct);
 }
 
-static struct kunit_case sutro_lease_test_cases[] = {
+static struct kunit_case sutro_lease_cases[] = {
 	KUNIT_CASE(sutro_test_lease_example),
 	KUNIT_CASE(sutro_test_lease_begin),
 	KUNIT_CASE(sutro_test_lease_number),
@@ -402,12 +400,4 @@ static struct kunit_case sutro_lease_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_lease_test_suite = {
-	.name = "sutro_lease",
-	.test_cases = sutro_lease_test_cases,
-};
-
-kunit_test_suite(sutro_lease_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of direct mode");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_lease, "direct mode");

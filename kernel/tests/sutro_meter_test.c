@@ -2,10 +2,8 @@
 /*
  * KUnit tests of timed completions (sutro-meter.c).
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-
 #include "../sutro-cost.h"
+#include "sutro_suite.h"
 
 #define MS 1000000ULL
 #define SEC (1000 * MS)
@@ -195,7 +193,7 @@ static void sutro_test_quarter(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device), 0);
 }
 
-static struct kunit_case sutro_meter_test_cases[] = {
+static struct kunit_case sutro_meter_cases[] = {
 	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_mean_depth),
 	KUNIT_CASE(sutro_test_batches),
@@ -206,12 +204,4 @@ static struct kunit_case sutro_meter_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_meter_test_suite = {
-	.name = "sutro_meter",
-	.test_cases = sutro_meter_test_cases,
-};
-
-kunit_test_suite(sutro_meter_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of timed completions");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_meter, "timed completions");

@@ -4,10 +4,8 @@
  * next one, and when a group has given enough.  Of groups with shares of 5, 15 and 80 %, the
  * third gives 160 of 200 requests.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-
 #include "../sutro-probe.h"
+#include "sutro_suite.h"
 
 #define MS 1000000ULL
 #define SEC (1000 * MS)
@@ -132,18 +130,10 @@ static void sutro_test_peer_of_two_classes(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, list_empty(&peer->node));
 }
 
-static struct kunit_case sutro_peer_test_cases[] = {
+static struct kunit_case sutro_peer_cases[] = {
 	KUNIT_CASE(sutro_test_shares_of_peers),
 	KUNIT_CASE(sutro_test_peer_of_two_classes),
 	{}
 };
 
-static struct kunit_suite sutro_peer_test_suite = {
-	.name = "sutro_peer",
-	.test_cases = sutro_peer_test_cases,
-};
-
-kunit_test_suite(sutro_peer_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the groups that give requests for probes");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_peer, "the groups that give requests for probes");

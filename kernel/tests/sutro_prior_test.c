@@ -3,7 +3,6 @@
  * KUnit tests of costs that were measured before (sutro-prior.c).  A device with wrong ones is
  * compared with a twin that has none, and sees the same completions.
  */
-#include <linux/module.h>
 #include <linux/string.h>
 
 #include "../sutro-prior.h"
@@ -328,7 +327,7 @@ static void sutro_test_prior_rotational(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, device->prior.waits, 0);
 }
 
-static struct kunit_case sutro_prior_test_cases[] = {
+static struct kunit_case sutro_prior_cases[] = {
 	KUNIT_CASE(sutro_test_prior_round_trip),
 	KUNIT_CASE(sutro_test_prior_longest),
 	KUNIT_CASE(sutro_test_prior_refused),
@@ -345,12 +344,4 @@ static struct kunit_case sutro_prior_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_prior_test_suite = {
-	.name = "sutro_prior",
-	.test_cases = sutro_prior_test_cases,
-};
-
-kunit_test_suite(sutro_prior_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the sutro I/O scheduler: costs from before");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_prior, "the sutro I/O scheduler: costs from before");

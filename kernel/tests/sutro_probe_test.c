@@ -3,11 +3,10 @@
  * KUnit tests of probes (sutro-probe.c), on a device that serves requests in order,
  * each after its true cost.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
 #include <linux/string.h>
 
 #include "../sutro-probe.h"
+#include "sutro_suite.h"
 
 #define MS 1000000ULL
 #define SEC (1000 * MS)
@@ -565,7 +564,7 @@ static void sutro_test_odd_limit(struct kunit *test)
 	}
 }
 
-static struct kunit_case sutro_probe_test_cases[] = {
+static struct kunit_case sutro_probe_cases[] = {
 	KUNIT_CASE(sutro_test_odd_limit),
 	KUNIT_CASE(sutro_test_measures),
 	KUNIT_CASE(sutro_test_change),
@@ -588,12 +587,4 @@ static struct kunit_case sutro_probe_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_probe_test_suite = {
-	.name = "sutro_probe",
-	.test_cases = sutro_probe_test_cases,
-};
-
-kunit_test_suite(sutro_probe_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of probes");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_probe, "probes");

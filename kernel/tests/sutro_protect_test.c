@@ -3,8 +3,6 @@
  * KUnit tests of protection (sutro-protect.c): which groups are protected, and the
  * service of these and of other groups.
  */
-#include <linux/module.h>
-
 #include "sutro_load_test.h"
 
 /* With ten times the weight, a has nearly all that it has alone, and e the rest. */
@@ -463,7 +461,7 @@ static void sutro_test_no_pause(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, t->a.protect);
 }
 
-static struct kunit_case sutro_protect_test_cases[] = {
+static struct kunit_case sutro_protect_cases[] = {
 	KUNIT_CASE(sutro_test_protected),
 	KUNIT_CASE(sutro_test_protected_class),
 	KUNIT_CASE(sutro_test_protected_rotational),
@@ -490,12 +488,4 @@ static struct kunit_case sutro_protect_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_protect_test_suite = {
-	.name = "sutro_protect",
-	.test_cases = sutro_protect_test_cases,
-};
-
-kunit_test_suite(sutro_protect_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of protection");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_protect, "protection");

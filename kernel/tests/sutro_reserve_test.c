@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of reserved time (sutro-reserve.c). */
-#include <linux/module.h>
-
 #include "sutro_load_test.h"
 
 /* In the time that is reserved for it, a group of less weight has what it has alone. */
@@ -203,7 +201,7 @@ static void sutro_test_reserved_subtree(struct kunit *test)
 			SUTRO_PROTECT_WHOLE * 3 / 4);
 }
 
-static struct kunit_case sutro_reserve_test_cases[] = {
+static struct kunit_case sutro_reserve_cases[] = {
 	KUNIT_CASE(sutro_test_reserved),
 	KUNIT_CASE(sutro_test_reserved_little),
 	KUNIT_CASE(sutro_test_reserved_rotational),
@@ -215,12 +213,4 @@ static struct kunit_case sutro_reserve_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_reserve_test_suite = {
-	.name = "sutro_reserve",
-	.test_cases = sutro_reserve_test_cases,
-};
-
-kunit_test_suite(sutro_reserve_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of reserved time");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_reserve, "reserved time");

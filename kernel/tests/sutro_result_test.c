@@ -3,9 +3,6 @@
  * KUnit tests of the cost of a class by the results of its probes (sutro-result.c): with too few
  * requests to saturate the device, and of a device that changes.
  */
-#include <kunit/test.h>
-#include <linux/module.h>
-
 #include "../sutro-probe.h"
 #include "sutro_test.h"
 
@@ -277,7 +274,7 @@ static void sutro_test_one_tag(struct kunit *test)
 	expect_cost(t, LARGEST, 20 * MS);
 }
 
-static struct kunit_case sutro_result_test_cases[] = {
+static struct kunit_case sutro_result_cases[] = {
 	KUNIT_CASE(sutro_test_write_like_read),
 	KUNIT_CASE(sutro_test_nearly_enough),
 	KUNIT_CASE(sutro_test_less_than_a_doubling),
@@ -290,12 +287,4 @@ static struct kunit_case sutro_result_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_result_test_suite = {
-	.name = "sutro_result",
-	.test_cases = sutro_result_test_cases,
-};
-
-kunit_test_suite(sutro_result_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the results of probes");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_result, "the results of probes");

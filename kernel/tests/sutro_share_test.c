@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of a group's part of the request slots, and of its turn for one (sutro-share.c). */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 /* The example of sutro_group_slots(): many groups in a light subtree have its few slots. */
@@ -222,12 +220,4 @@ static struct kunit_case sutro_share_cases[] = {
 	{},
 };
 
-static struct kunit_suite sutro_share_suite = {
-	.name = "sutro_share",
-	.test_cases = sutro_share_cases,
-};
-
-kunit_test_suite(sutro_share_suite);
-
-MODULE_DESCRIPTION("KUnit tests of Sutro's parts of request slots");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_share, "Sutro's parts of request slots");

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of slices, of idling, and of the depth at the device (sutro-select.c). */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 /* Streams keep a rotational device for a slice. */
@@ -510,7 +508,7 @@ static void sutro_test_not_destaged(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, serve(t, 10 * MS), &t->b);
 }
 
-static struct kunit_case sutro_slice_test_cases[] = {
+static struct kunit_case sutro_slice_cases[] = {
 	KUNIT_CASE(sutro_test_slice),
 	KUNIT_CASE(sutro_test_no_slice),
 	KUNIT_CASE(sutro_test_fairness),
@@ -537,12 +535,4 @@ static struct kunit_case sutro_slice_test_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_slice_test_suite = {
-	.name = "sutro_slice",
-	.test_cases = sutro_slice_test_cases,
-};
-
-kunit_test_suite(sutro_slice_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of slices, idling and depth");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_slice, "slices, idling and depth");

@@ -3,8 +3,6 @@
  * KUnit tests of slices on flash (sutro-slices.c): a has a few small requests at once, e has two
  * large ones, and the device serves one after the other.
  */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 #define SMALL_NS (MS / 2)
@@ -274,12 +272,4 @@ static struct kunit_case sutro_slices_cases[] = {
 	{}
 };
 
-static struct kunit_suite sutro_slices_suite = {
-	.name = "sutro_slices",
-	.test_cases = sutro_slices_cases,
-};
-
-kunit_test_suite(sutro_slices_suite);
-
-MODULE_DESCRIPTION("KUnit tests of Sutro's slices on flash");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_slices, "Sutro's slices on flash");

@@ -10,10 +10,10 @@
 #ifndef SUTRO_TEST_H
 #define SUTRO_TEST_H
 
-#include <kunit/test.h>
 #include <linux/math64.h>
 
 #include "../sutro-core.h"
+#include "sutro_suite.h"
 
 #define MS 1000000ULL
 #define SLICE_NS (100 * MS)

@@ -2,8 +2,6 @@
 /*
  * KUnit tests of think times (sutro-think.c): when a group is expected back.
  */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 #define MANY 20000
@@ -142,19 +140,11 @@ static void sutro_test_free(struct kunit *test)
 			90000ULL);
 }
 
-static struct kunit_case sutro_think_test_cases[] = {
+static struct kunit_case sutro_think_cases[] = {
 	KUNIT_CASE(sutro_test_one_habit), KUNIT_CASE(sutro_test_two_habits),
 	KUNIT_CASE(sutro_test_few_times), KUNIT_CASE(sutro_test_new_habit),
 	KUNIT_CASE(sutro_test_sorted),	  KUNIT_CASE(sutro_test_early),
 	KUNIT_CASE(sutro_test_free),	  {},
 };
 
-static struct kunit_suite sutro_think_test_suite = {
-	.name = "sutro_think",
-	.test_cases = sutro_think_test_cases,
-};
-
-kunit_test_suite(sutro_think_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of think times");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_think, "think times");

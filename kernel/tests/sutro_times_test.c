@@ -3,8 +3,6 @@
  * KUnit tests of busy_ns and backlog_ns, the times in io.sutro.stat with requests, and of the time
  * of a choice.
  */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 /* Time with requests counts once, however many there are, queued or at the device. */
@@ -98,19 +96,11 @@ static void sutro_test_times_in_order(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->core.now_ns, now_ns + MS);
 }
 
-static struct kunit_case sutro_times_test_cases[] = {
+static struct kunit_case sutro_times_cases[] = {
 	KUNIT_CASE(sutro_test_busy),
 	KUNIT_CASE(sutro_test_times_rise),
 	KUNIT_CASE(sutro_test_times_in_order),
 	{}
 };
 
-static struct kunit_suite sutro_times_test_suite = {
-	.name = "sutro_times",
-	.test_cases = sutro_times_test_cases,
-};
-
-kunit_test_suite(sutro_times_test_suite);
-
-MODULE_DESCRIPTION("KUnit tests of the times with requests of a sutro group");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_times, "the times with requests of a sutro group");

@@ -6,8 +6,6 @@
  * The bus of the device takes one request after another.  A large one then keeps a part of the
  * device busy, which a small one does not need: one that has waited for the bus completes first.
  */
-#include <linux/module.h>
-
 #include "sutro_test.h"
 
 #define STEP_NS (MS / 20)
@@ -275,12 +273,4 @@ static struct kunit_case sutro_trial_cases[] = {
 	{},
 };
 
-static struct kunit_suite sutro_trial_suite = {
-	.name = "sutro_trial",
-	.test_cases = sutro_trial_cases,
-};
-
-kunit_test_suite(sutro_trial_suite);
-
-MODULE_DESCRIPTION("KUnit tests of Sutro's trials and windows");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_trial, "Sutro's trials and windows");

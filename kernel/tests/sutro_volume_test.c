@@ -3,7 +3,6 @@
  * KUnit tests of protected groups on several leaves (sutro-volume.c): a has requests at two of
  * them.
  */
-#include <linux/module.h>
 #include <linux/slab.h>
 
 #include "sutro_test.h"
@@ -244,12 +243,4 @@ static struct kunit_case sutro_volume_cases[] = {
 	{},
 };
 
-static struct kunit_suite sutro_volume_suite = {
-	.name = "sutro_volume",
-	.test_cases = sutro_volume_cases,
-};
-
-kunit_test_suite(sutro_volume_suite);
-
-MODULE_DESCRIPTION("KUnit tests of Sutro's protected groups on several leaves");
-MODULE_LICENSE("GPL");
+sutro_suite(sutro_volume, "Sutro's protected groups on several leaves");
