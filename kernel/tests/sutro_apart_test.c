@@ -18,10 +18,9 @@ static struct load *load_of_two(struct kunit *test)
 static void sutro_test_apart(struct kunit *test)
 {
 	struct load *load = load_of_two(test);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 45 / 100);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR * 45 / 100);
 	KUNIT_EXPECT_GE(test, load->equal_nr * LARGE_NS,
 			10 * SECOND_NS * 45 / 100);
 	/* e is entitled to 1/21, and has more than half of that. */
@@ -33,13 +32,11 @@ static void sutro_test_apart(struct kunit *test)
 static void sutro_test_apart_shares(struct kunit *test)
 {
 	struct load *load = load_of_two(test);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	sutro_group_set_weight(load->equal, 1500);
 	sutro_protect_changed(&load->t->core);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 36 / 100);
+	load_measure(load);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR * 36 / 100);
 	KUNIT_EXPECT_GE(test, load->equal_nr * LARGE_NS,
 			10 * SECOND_NS * 55 / 100);
 }

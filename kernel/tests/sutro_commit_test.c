@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* KUnit tests of commits (sutro-commit.c), and of the cost of a flush (sutro-cost.c). */
-#include "../sutro-cost.h"
-#include "sutro_test.h"
+#include "sutro_cost_test.h"
 
 /* A commit of a group goes to the device, as a flush does. */
 static void commit(struct sutro_test *t, struct sutro_group *group)
@@ -207,8 +206,7 @@ static u64 flush(struct sutro_device *device, u64 start_ns, u64 now_ns)
 /* One actuator did nothing else since the last completion. */
 static void sutro_test_flush_rotational(struct kunit *test)
 {
-	struct sutro_device *device =
-		kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	struct sutro_device *device = device_new(test, true);
 	struct sutro_costs costs = {};
 	struct sutro_sample sample = {
 		.class = sutro_cost_class(SUTRO_WRITE, 4096),
@@ -217,8 +215,6 @@ static void sutro_test_flush_rotational(struct kunit *test)
 		.now_ns = 110 * MS,
 	};
 
-	KUNIT_ASSERT_NOT_NULL(test, device);
-	sutro_device_init(device, true);
 	KUNIT_EXPECT_EQ(test, sutro_cost_complete(device, &costs, &sample),
 			10 * MS);
 	/* Requested while the write was served. */
@@ -235,12 +231,9 @@ static void sutro_test_flush_rotational(struct kunit *test)
 /* Requests that share a flush share its cost; the rest is for the next one. */
 static void sutro_test_flush_shared(struct kunit *test)
 {
-	struct sutro_device *device =
-		kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	struct sutro_device *device = device_new(test, true);
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, device);
-	sutro_device_init(device, true);
 	for (i = 0; i < 3; i++)
 		sutro_cost_flush_begin(device);
 	for (i = 0; i < 3; i++)
@@ -268,11 +261,8 @@ static void sutro_test_flush_shared(struct kunit *test)
 /* A write of a page at most, once for each flush. */
 static void sutro_test_flush_flash(struct kunit *test)
 {
-	struct sutro_device *device =
-		kunit_kzalloc(test, sizeof(*device), GFP_KERNEL);
+	struct sutro_device *device = device_new(test, false);
 
-	KUNIT_ASSERT_NOT_NULL(test, device);
-	sutro_device_init(device, false);
 	sutro_cost_measured(device, sutro_cost_class(SUTRO_WRITE, 4096),
 			    50000 << SUTRO_NS16_SHIFT, 0);
 	KUNIT_EXPECT_EQ(test, flush(device, 100 * MS, 101 * MS), 50000);

@@ -134,6 +134,20 @@ static u64 feed(struct sutro_device *device, u64 now_ns, u32 nr,
 	return charged_ns;
 }
 
+/* A class whose cost windows have shown, and the next request of it, which begins now. */
+static struct sutro_sample known(struct sutro_device *device, int op, u32 bytes,
+				 u64 true_ns)
+{
+	struct sutro_sample sample = {
+		.class = sutro_cost_class(op, bytes),
+		.bytes = bytes,
+		.now_ns = 1000 * MS + 5000 * true_ns,
+	};
+
+	feed(device, 1000 * MS, 5000, &sample.class, &true_ns, 1);
+	return sample;
+}
+
 /* Windows of one class measure what it costs, whatever was known before. */
 static void sutro_test_busy_device(struct kunit *test)
 {
@@ -247,16 +261,9 @@ static void sutro_test_idle_device(struct kunit *test)
 {
 	struct sutro_device *device = device_new(test, false);
 	struct sutro_costs *none = costs_new(test);
-	struct sutro_sample sample = {
-		.class = sutro_cost_class(SUTRO_WRITE, 4096),
-		.bytes = 4096,
-		.now_ns = 1000 * MS,
-	};
-	u64 first_ns = 360 * US;
+	struct sutro_sample sample = known(device, SUTRO_WRITE, 4096, 360 * US);
 	int i;
 
-	feed(device, sample.now_ns, 5000, &sample.class, &first_ns, 1);
-	sample.now_ns += 5000 * first_ns;
 	for (i = 0; i < 1000; i++) {
 		sample.start_ns = sample.now_ns + 100 * US;
 		sample.now_ns = sample.start_ns + 50 * US;
@@ -302,15 +309,10 @@ static void sutro_test_calm_device(struct kunit *test)
 {
 	struct sutro_device *device = device_new(test, false);
 	struct sutro_costs *none = costs_new(test);
-	struct sutro_sample sample = {
-		.class = sutro_cost_class(SUTRO_READ, 4096),
-		.now_ns = 1000 * MS,
-	};
-	u64 true_ns = 20 * US, before_ns;
+	struct sutro_sample sample = known(device, SUTRO_READ, 4096, 20 * US);
+	u64 before_ns;
 	int i;
 
-	feed(device, sample.now_ns, 5000, &sample.class, &true_ns, 1);
-	sample.now_ns += 5000 * true_ns;
 	before_ns = sutro_cost_class_ns(device, sample.class);
 	device->unsaturated = true;
 	for (i = 0; i < 1000; i++) {
@@ -331,16 +333,9 @@ static void sutro_test_through_the_cache(struct kunit *test)
 {
 	struct sutro_device *device = device_new(test, false);
 	struct sutro_costs *none = costs_new(test);
-	struct sutro_sample sample = {
-		.class = sutro_cost_class(SUTRO_WRITE, 4096),
-		.bytes = 4096,
-		.now_ns = 1000 * MS,
-	};
-	u64 true_ns = 50 * US;
+	struct sutro_sample sample = known(device, SUTRO_WRITE, 4096, 50 * US);
 	int i;
 
-	feed(device, sample.now_ns, 5000, &sample.class, &true_ns, 1);
-	sample.now_ns += 5000 * true_ns;
 	device->unsaturated = true;
 	for (i = 0; i < 1000; i++) {
 		sample.through = i % 2;
@@ -350,7 +345,7 @@ static void sutro_test_through_the_cache(struct kunit *test)
 		sutro_cost_complete(device, none, &sample);
 		device->unsaturated = true;
 	}
-	EXPECT_NEAR(test, sutro_cost_class_ns(device, sample.class), true_ns,
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, sample.class), 50 * US,
 		    US);
 }
 
@@ -359,16 +354,9 @@ static void sutro_test_few_writes(struct kunit *test)
 {
 	unsigned int read = sutro_cost_class(SUTRO_READ, 65536);
 	struct sutro_device *device = device_new(test, false);
-	struct sutro_sample sample = {
-		.class = sutro_cost_class(SUTRO_WRITE, 16384),
-		.bytes = 16384,
-		.now_ns = 1000 * MS,
-	};
-	u64 first_ns = 50 * US;
+	struct sutro_sample sample = known(device, SUTRO_WRITE, 16384, 50 * US);
 	int i;
 
-	feed(device, sample.now_ns, 5000, &sample.class, &first_ns, 1);
-	sample.now_ns += 5000 * first_ns;
 	device->latency_ns = 70 * US;
 	sutro_cost_measured(device, read, 19200 << SUTRO_NS16_SHIFT, 0);
 	for (i = 0; i < 1000; i++) {

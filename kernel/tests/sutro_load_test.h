@@ -12,6 +12,8 @@
 #define LARGE_NS (8 * MS)
 #define SECOND_NS (1000 * MS)
 #define DEEP 32
+/* Requests of @few in a second, if it is alone and thinks for SMALL_NS. */
+#define ALONE_NR ((int)(SECOND_NS / (2 * SMALL_NS)))
 
 /**
  * struct load - group @few with one small request at a time, beside others with large ones
@@ -128,6 +130,13 @@ static inline void load_run(struct load *load, u64 length_ns)
 			look_ns = min(look_ns, load->next_ns);
 		t->now_ns = max(min(look_ns, end_ns), t->now_ns + SMALL_NS / 4);
 	}
+}
+
+/* The requests of ten seconds count, after four in which the elevator measures. */
+static inline void load_measure(struct load *load)
+{
+	load_run(load, 4 * SECOND_NS);
+	load_run(load, 10 * SECOND_NS);
 }
 
 /* a has one small request at a time, e DEEP large ones. */

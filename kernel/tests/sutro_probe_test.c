@@ -73,6 +73,16 @@ static void set_waiting(struct probe_test *t, unsigned int class, u32 nr)
 		sutro_probe_leave(&t->peers[class]);
 }
 
+/* Both classes always have requests. */
+static struct probe_test *both_waiting(struct kunit *test, u64 a_ns, u64 b_ns)
+{
+	struct probe_test *t = probe_test_new(test, a_ns, b_ns);
+
+	set_waiting(t, A, 40);
+	set_waiting(t, B, 40);
+	return t;
+}
+
 /* A request of the task is done, and it queues the next one. */
 static void queue_next(struct probe_test *t, unsigned int class)
 {
@@ -194,10 +204,8 @@ static void sutro_test_measures(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		u32 a_ns = cases[i].a_ns, b_ns = cases[i].b_ns;
-		struct probe_test *t = probe_test_new(test, a_ns, b_ns);
+		struct probe_test *t = both_waiting(test, a_ns, b_ns);
 
-		set_waiting(t, A, 40);
-		set_waiting(t, B, 40);
 		dispatch(t);
 		KUNIT_EXPECT_TRUE(test, t->probe.guessing);
 		run_until(t, t->now_ns + cases[i].ms * MS);
@@ -210,10 +218,8 @@ static void sutro_test_measures(struct kunit *test)
 /* When the cost of a class rises five times, that is measured within a second. */
 static void sutro_test_change(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	struct probe_test *t = both_waiting(test, 40000, 160000);
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	run_until(t, 20 * SEC);
 	t->cost_ns[B] *= 5;
 	run_until(t, 21 * SEC);
@@ -238,10 +244,8 @@ static unsigned int count_changes(struct probe_test *t, u64 until_ns)
 /* The same when it falls to a fifth.  The new cost in the table is no further change. */
 static void sutro_test_change_faster(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 10000, 1000000);
+	struct probe_test *t = both_waiting(test, 10000, 1000000);
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	KUNIT_EXPECT_EQ(test, count_changes(t, 20 * SEC), 0);
 	t->cost_ns[B] /= 5;
 	KUNIT_EXPECT_EQ(test, count_changes(t, 21 * SEC), 1);
@@ -253,10 +257,8 @@ static void sutro_test_change_faster(struct kunit *test)
 /* While groups are protected, a ramp of it would take too long: it takes 20 s at most. */
 static void sutro_test_change_protected(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	struct probe_test *t = both_waiting(test, 40000, 160000);
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	run_until(t, 20 * SEC);
 	t->probe.rare = true;
 	t->cost_ns[B] *= 5;
@@ -268,11 +270,9 @@ static void sutro_test_change_protected(struct kunit *test)
 /* When no cost changes, each class is measured every 4 s. */
 static void sutro_test_rare(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	struct probe_test *t = both_waiting(test, 40000, 160000);
 	u32 before;
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	run_until(t, 11 * SEC);
 	before = t->probes;
 	run_until(t, 31 * SEC);
@@ -300,11 +300,9 @@ static void sutro_test_rare_first(struct kunit *test)
 /* A probe that is cut short for protected groups changes no known cost. */
 static void sutro_test_cut_short(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 4 * MS);
+	struct probe_test *t = both_waiting(test, 40000, 4 * MS);
 	int i;
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	run_until(t, 20 * SEC);
 	t->probe.rare = true;
 	for (i = 0; i < 40; i++) {
@@ -317,11 +315,9 @@ static void sutro_test_cut_short(struct kunit *test)
 /* Reads of trimmed blocks in three probes of eight do not make a class cheap. */
 static void sutro_test_cheap_reads(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	struct probe_test *t = both_waiting(test, 40000, 160000);
 	struct sutro_probe *probe = &t->probe;
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	run_until(t, 10 * SEC);
 	while (t->now_ns < 60 * SEC) {
 		bool trimmed = probe->active && probe->class == A &&
@@ -339,11 +335,9 @@ static void sutro_test_cheap_reads(struct kunit *test)
 /* Requests of 30 ms are measured by a few of them: others wait for 20 of them at most. */
 static void sutro_test_expensive(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 2 * MS, 30 * MS);
+	struct probe_test *t = both_waiting(test, 2 * MS, 30 * MS);
 	u64 last_ns = t->now_ns, longest_ns = 0;
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	while (t->now_ns < 121 * SEC) {
 		dispatch(t);
 		if (t->queue[0] == A)
@@ -360,12 +354,10 @@ static void sutro_test_expensive(struct kunit *test)
 /* A class that is too slow for a probe does not keep others waiting half of the time. */
 static void sutro_test_too_slow(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 600 * MS);
+	struct probe_test *t = both_waiting(test, 40000, 600 * MS);
 	u64 probing_ns = 0, before_ns;
 	bool active;
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	while (t->now_ns < 61 * SEC) {
 		dispatch(t);
 		active = t->probe.active && t->probe.class == B;
@@ -495,11 +487,9 @@ static void sutro_test_alone(struct kunit *test)
 /* The last request that waited is sent again and again: the driver could take more. */
 static void sutro_test_dry(struct kunit *test)
 {
-	struct probe_test *t = probe_test_new(test, 40000, 160000);
+	struct probe_test *t = both_waiting(test, 40000, 160000);
 	int i;
 
-	set_waiting(t, A, 40);
-	set_waiting(t, B, 40);
 	do {
 		dispatch(t);
 		complete_one(t);

@@ -9,12 +9,10 @@
 static void sutro_test_protected(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	sutro_group_set_weight(load->few, 1000);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 95 / 100);
+	load_measure(load);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR * 95 / 100);
 	KUNIT_EXPECT_LE(test, load->few_slow, load->few_nr / 100);
 	/* 1/64 of the time is left to e in any case. */
 	KUNIT_EXPECT_GE(test, load->many_nr,
@@ -25,12 +23,10 @@ static void sutro_test_protected(struct kunit *test)
 static void sutro_test_protected_class(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	sutro_group_set_class(&load->t->core, load->few, SUTRO_CLASS_RT);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 95 / 100);
+	load_measure(load);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR * 95 / 100);
 }
 
 /* A rotational device is not kept idle for a group that thinks for long, in slices. */
@@ -44,8 +40,7 @@ static void sutro_test_protected_rotational(struct kunit *test)
 	tunables->slice_ns = SLICE_NS;
 	tunables->group_idle_ns = IDLE_NS;
 	sutro_group_set_weight(load->few, 500);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
 	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 95 / 100);
 	KUNIT_EXPECT_GT(test, load->many_nr, 0);
@@ -55,15 +50,13 @@ static void sutro_test_protected_rotational(struct kunit *test)
 static void sutro_test_protected_for_target(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	load->t->core.tunables.protect = 0;
 	sutro_latency_set(load->few, 2 * SMALL_NS / 1000);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_EQ(test, load->few->latency->state, SUTRO_LATENCY_MET);
 	KUNIT_EXPECT_LE(test, load->few_slow, load->few_nr / 20);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 2);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR / 2);
 	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS, 10 * SECOND_NS / 64);
 
 	sutro_latency_set(load->few, 0);
@@ -98,8 +91,7 @@ static void sutro_test_unreachable_target(struct kunit *test)
 
 	load->t->core.tunables.protect = 0;
 	sutro_latency_set(load->few, SMALL_NS / 2000);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_EQ(test, load->few->latency->state,
 			SUTRO_LATENCY_UNREACHABLE);
 	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
@@ -114,8 +106,7 @@ static void sutro_test_limit_for_target(struct kunit *test)
 	load->t->core.tunables.protect = 0;
 	load->t->core.tunables.depth_ns = 8 * LARGE_NS;
 	sutro_latency_set(load->few, 3 * LARGE_NS / 1000);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_EQ(test, load->few->latency->state, SUTRO_LATENCY_MET);
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->few));
 	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
@@ -192,8 +183,7 @@ static void sutro_test_gaps(struct kunit *test)
 
 	load->t->core.tunables.latency_ns = SMALL_NS;
 	sutro_group_set_weight(load->few, 1000);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_GE(test, load->few_nr,
 			(int)(10 * SECOND_NS / (4 * LARGE_NS) * 95 / 100));
 	/* Two or three in each gap. */
@@ -208,8 +198,7 @@ static void sutro_test_protected_returns(struct kunit *test)
 
 	load->t->core.tunables.busy_ns = LARGE_NS / 4;
 	sutro_group_set_weight(load->few, 1000);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_GE(test, load->few_nr,
 			(int)(10 * SECOND_NS / (think_ns + LARGE_NS)));
 	KUNIT_EXPECT_GE(test, load->many_nr * LARGE_NS,
@@ -222,8 +211,7 @@ static void sutro_test_away(struct kunit *test)
 	struct load *load = load_new(test, 50 * LARGE_NS);
 
 	load->few->reserve = SUTRO_RESERVE_WHOLE * 9 / 10;
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_GE(test, load->few_nr,
 			(int)(10 * SECOND_NS / (50 * LARGE_NS) * 95 / 100));
 	KUNIT_EXPECT_GE(test, load->many_nr,

@@ -6,15 +6,13 @@
 static void sutro_test_reserved(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	sutro_group_set_weight(load->many, 300);
 	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	/* Requests of e are at the device for at most 1/6 of a cycle when that begins. */
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 3);
-	KUNIT_EXPECT_LE(test, load->few_nr, 10 * alone * 105 / 200);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR / 3);
+	KUNIT_EXPECT_LE(test, load->few_nr, 10 * ALONE_NR * 105 / 200);
 	KUNIT_EXPECT_GE(test, load->many_nr,
 			(int)(10 * SECOND_NS / LARGE_NS * 45 / 100));
 	/* The windows are its own, whatever its requests are estimated to take. */
@@ -36,17 +34,15 @@ static void sutro_test_reserved(struct kunit *test)
 static void sutro_test_reserved_little(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	load->t->core.tunables.depth_ns = LARGE_NS;
 	sutro_group_set_weight(load->few, 10);
 	sutro_group_set_weight(load->many, 1000);
 	load->few->reserve = SUTRO_RESERVE_WHOLE / 40;
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_EQ(test, load->t->core.protect.part,
 			SUTRO_PROTECT_MOST_PART);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 40);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR / 40);
 
 	load->few->reserve = 0;
 	load->t->core.protect.changed = true;
@@ -60,17 +56,15 @@ static void sutro_test_reserved_rotational(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
 	struct sutro_tunables *tunables = &load->t->core.tunables;
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	tunables->rotational = true;
 	tunables->slice_ns = SLICE_NS;
 	tunables->group_idle_ns = IDLE_NS;
 	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_TRUE(test, sutro_group_protected(load->few));
 	KUNIT_EXPECT_FALSE(test, sutro_group_protected(load->many));
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 3);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR / 3);
 	KUNIT_EXPECT_GE(test, load->many_nr,
 			(int)(10 * SECOND_NS / LARGE_NS / 4));
 
@@ -85,14 +79,12 @@ static void sutro_test_reserved_rotational(struct kunit *test)
 static void sutro_test_reserved_for_two(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	arrive_far(load->t, load->equal, DEEP);
 	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
 	load->equal->reserve = SUTRO_RESERVE_WHOLE / 4;
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone / 3);
+	load_measure(load);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR / 3);
 	load->few->reserve_used_ns = 2 * SECOND_NS;
 	KUNIT_EXPECT_TRUE(test, sutro_reserve_is_used_up(&load->t->core.protect,
 							 load->few->protect));
@@ -107,15 +99,13 @@ static void sutro_test_reserved_for_two(struct kunit *test)
 static void sutro_test_reserved_beside_share(struct kunit *test)
 {
 	struct load *load = load_new(test, SMALL_NS);
-	int alone = SECOND_NS / (2 * SMALL_NS);
 
 	load->few->reserve = SUTRO_RESERVE_WHOLE / 2;
 	sutro_group_set_weight(load->equal, 1000);
 	arrive_far(load->t, load->equal, 1);
-	load_run(load, 4 * SECOND_NS);
-	load_run(load, 10 * SECOND_NS);
+	load_measure(load);
 	KUNIT_EXPECT_TRUE(test, load->t->core.protect.by_share);
-	KUNIT_EXPECT_GE(test, load->few_nr, 10 * alone * 4 / 10);
+	KUNIT_EXPECT_GE(test, load->few_nr, 10 * ALONE_NR * 4 / 10);
 	KUNIT_EXPECT_GE(test, load->equal_nr,
 			(int)(10 * SECOND_NS / LARGE_NS * 3 / 10));
 }
