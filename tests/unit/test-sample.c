@@ -85,6 +85,11 @@ static void close_to(double is, double want)
 	check(fabs(is - want) <= 1e-9);
 }
 
+static void take(struct sampler *s, uint64_t usec)
+{
+	check(sampler_take(s, cgroup_tree_root(tree), topology, usec) == 0);
+}
+
 /* Lines of io.sutro.active: "DEVNO CGROUP COUNTERS", the cgroup by its path. */
 static void active(const char *const *lines, size_t n)
 {
@@ -106,6 +111,10 @@ static void active(const char *const *lines, size_t n)
 	fake_file(&roots, "/sys/fs/cgroup/io.sutro.active", "%s", t.p ?: "");
 }
 
+#define ACTIVE(...)                                  \
+	active((const char *const[]){ __VA_ARGS__ }, \
+	       sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *))
+
 /* A time that falls by a request that ended while it was read is no reset; others are. */
 static void test_times(struct sampler *g, const struct cgroup *db,
 		       const struct device *sda)
@@ -126,9 +135,8 @@ static void test_times(struct sampler *g, const struct cgroup *db,
 
 		snprintf(line, sizeof(line), "8:0 /system.slice/db %s",
 			 steps[i].line);
-		active((const char *[]){ line }, 1);
-		check(sampler_take(g, cgroup_tree_root(tree), topology,
-				   2500000 + i * 250000) == 0);
+		ACTIVE(line);
+		take(g, 2500000 + i * 250000);
 		u = sample_usage(g, db, sda);
 		check(u->busy_ns == steps[i].busy_ns);
 		check(u->backlog_ns == steps[i].backlog_ns);
@@ -149,20 +157,15 @@ static void test_active(const struct device *sda, const struct device *sdb)
 
 	db->sampled = SAMPLE_TIME | SAMPLE_RATE | SAMPLE_LATENCY;
 	web->sampled = SAMPLE_TIME;
-	active((const char *[]){ "8:0 /system.slice/db time_ns=1000 rlat=0,5",
-				 "8:0 /user.slice time_ns=7" },
-	       2);
-	check(sampler_take(&g, root, topology, 1000000) == 0);
+	ACTIVE("8:0 /system.slice/db time_ns=1000 rlat=0,5",
+	       "8:0 /user.slice time_ns=7");
+	take(&g, 1000000);
 	check(!sample_usage(&g, db, sda)->active);
-	active(
-		(const char *[]){
-			"8:0 /system.slice/db time_ns=4000 rbytes=9 rlat=0,25,"
-			"0,1",
-			"8:0 /system.slice/web time_ns=500 queued=2",
-			"8:16 /system.slice/web time_ns=500",
-			"8:0 /user.slice time_ns=99" },
-		4);
-	check(sampler_take(&g, root, topology, 1250000) == 0);
+	ACTIVE("8:0 /system.slice/db time_ns=4000 rbytes=9 rlat=0,25,0,1",
+	       "8:0 /system.slice/web time_ns=500 queued=2",
+	       "8:16 /system.slice/web time_ns=500",
+	       "8:0 /user.slice time_ns=99");
+	take(&g, 1250000);
 	close_to(sampler_interval_s(&g), 0.25);
 	u = sample_usage(&g, db, sda);
 	check(u->time_ns == 3000 && u->rbytes == 9);
@@ -178,12 +181,10 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	check(!sample_usage(&g, web, sdb)->active);
 	/* No line any more, then again. */
 	active(NULL, 0);
-	check(sampler_take(&g, root, topology, 1500000) == 0);
+	take(&g, 1500000);
 	check(sample_usage(&g, db, sda)->time_ns == 0);
-	active((const char *[]){ "8:0 /system.slice/db time_ns=4100 rios=9 "
-				 "rlat=0,25,0,1" },
-	       1);
-	check(sampler_take(&g, root, topology, 1750000) == 0);
+	ACTIVE("8:0 /system.slice/db time_ns=4100 rios=9 rlat=0,25,0,1");
+	take(&g, 1750000);
 	check(sample_usage(&g, db, sda)->time_ns == 100);
 	reads = (struct latencies){};
 	sample_add_latencies(&g, db, sda, &reads);
@@ -191,18 +192,15 @@ static void test_active(const struct device *sda, const struct device *sdb)
 	/* After two idle passes a cgroup has no usage of its own, as one that never had any. */
 	check(sample_usage(&g, web, sda) == sample_usage(&g, web, sdb));
 	/* The scheduler was switched there and back: counts begin again. */
-	active((const char *[]){ "8:0 /system.slice/db time_ns=50 rios=2 "
-				 "rlat=0,0,2" },
-	       1);
-	check(sampler_take(&g, root, topology, 2000000) == 0);
+	ACTIVE("8:0 /system.slice/db time_ns=50 rios=2 rlat=0,0,2");
+	take(&g, 2000000);
 	check(sample_usage(&g, db, sda)->time_ns == 50);
 	sample_add_latencies(&g, db, sda, &reads);
 	check(sample_latency_us(&reads, 0.5) == 0);
 	/* A pass that gives a line twice. */
-	active((const char *[]){ "8:0 /system.slice/db time_ns=60 queued=3",
-				 "8:0 /system.slice/db time_ns=65 queued=4" },
-	       2);
-	check(sampler_take(&g, root, topology, 2250000) == 0);
+	ACTIVE("8:0 /system.slice/db time_ns=60 queued=3",
+	       "8:0 /system.slice/db time_ns=65 queued=4");
+	take(&g, 2250000);
 	u = sample_usage(&g, db, sda);
 	check(u->time_ns == 15 && u->queued == 3);
 	check(sample_usage(&g, root, sda)->time_ns ==
@@ -245,9 +243,9 @@ static void test_parts(struct device *sda)
 	count("/many", 0, 0, 0);
 	count_many(n, 10);
 	check(cgroup_tree_scan(tree) == 0);
-	check(sampler_take(&s, cgroup_tree_root(tree), topology, 1000000) == 0);
+	take(&s, 1000000);
 	count_many(n, 13);
-	check(sampler_take(&s, cgroup_tree_root(tree), topology, 2000000) == 0);
+	take(&s, 2000000);
 	check(sampler_is_fresh(&s, 2000000));
 	check(sample_usage(&s, find("/many"), sda)->time_ns == n * 3000000ULL);
 
@@ -399,7 +397,7 @@ int main(void)
 	sdb = topology_by_name(topology, "sdb");
 
 	check(!sampler_is_fresh(&s, 1000000));
-	check(sampler_take(&s, cgroup_tree_root(tree), topology, 1000000) == 0);
+	take(&s, 1000000);
 	check(!sampler_is_fresh(&s, 1000000));
 	close_to(sample_got(&s, find("/system.slice/db"), sda), 0);
 
@@ -410,7 +408,7 @@ int main(void)
 	count_bfq("/system.slice", 300);
 	count_bfq("/system.slice/db", 100);
 	count_bfq("/user.slice", 100);
-	check(sampler_take(&s, cgroup_tree_root(tree), topology, 2000000) == 0);
+	take(&s, 2000000);
 	check(sampler_is_fresh(&s, 2100000));
 	check(!sampler_is_fresh(&s, 9000000));
 	s.before_usec = 0;
@@ -441,7 +439,7 @@ int main(void)
 	/* Waiting without being served is active, and so is a reset counter. */
 	count("/system.slice/backup", 4000, 10, 3);
 	count("/system.slice/db", 5, 1, 0);
-	check(sampler_take(&s, cgroup_tree_root(tree), topology, 3000000) == 0);
+	take(&s, 3000000);
 	check(sample_usage(&s, find("/system.slice/backup"), sda)->active);
 	u = sample_usage(&s, find("/system.slice/db"), sda);
 	check(u->time_ns == 5000000 && u->rbytes == 1024);

@@ -80,6 +80,14 @@ static bool has(const struct governed *f, const char *part)
 	return found;
 }
 
+static void set_memory(struct test *t, const char *cgroup, const char *stat)
+{
+	_cleanup_free_ char *file =
+		asprintf_or_null(CGROUPS "%s/memory.stat", cgroup);
+
+	fake_file(&t->f.machine.roots, file, "%s\n", stat);
+}
+
 static void set_controllers(struct test *t, const char *names)
 {
 	fake_file(&t->f.machine.roots, CGROUPS DB "/cgroup.controllers", "%s\n",
@@ -279,10 +287,8 @@ static void test_cause_follows_the_evidence(struct test *t)
 	f = report(t, CONTROL_LIMITED);
 	check(has(f, "too few requests") && has(f, "/dev/sda 2M can be held"));
 	n = t->f.n_states;
-	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
-		  "file_dirty 1048576\n");
-	fake_file(&t->f.machine.roots, CGROUPS "/memory.stat",
-		  "file_dirty 50331648\n");
+	set_memory(t, DB, "file_dirty 1048576");
+	set_memory(t, "", "file_dirty 50331648");
 	f->rate = f->got = 5e6;
 	t->sampler.now_usec += 4999999;
 	check(has(report(t, CONTROL_LIMITED), "too few requests"));
@@ -299,8 +305,7 @@ static void test_dirty_pages_are_the_cause(struct test *t)
 	promise(t, PROMISE_WRITE_BANDWIDTH_MIN, "/dev/sda 10M");
 	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
 	report(t, CONTROL_HELD);
-	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
-		  "anon 7\nfile_dirty 4194304\nfile_writeback 1048576\n");
+	set_memory(t, DB, "anon 7\nfile_dirty 4194304\nfile_writeback 1048576");
 	check(has(report(t, CONTROL_LIMITED),
 		  "5 MiB are dirty or in writeback"));
 }
@@ -309,19 +314,16 @@ static void test_dirty_pages_are_the_cause(struct test *t)
 static void test_pages_of_others_are_the_cause(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
-	fake_file(&t->f.machine.roots, CGROUPS "/memory.stat",
-		  "file_dirty 50331648\nfile_writeback 4194304\n");
+	set_memory(t, "", "file_dirty 50331648\nfile_writeback 4194304");
 	/* It has no dirty pages itself. */
 	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
 	report(t, CONTROL_HELD);
-	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
-		  "file_dirty 1048576\n");
+	set_memory(t, DB, "file_dirty 1048576");
 	check(has(report(t, CONTROL_LIMITED),
 		  "others have 51 MiB of pages that are dirty"));
 	check(has(report(t, CONTROL_LIMITED), "set MemoryHigh="));
 	report(t, CONTROL_HELD);
-	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
-		  "file_dirty 20971520\n");
+	set_memory(t, DB, "file_dirty 20971520");
 	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
 }
 
@@ -331,10 +333,8 @@ static void test_queue_of_dm_crypt(struct test *t)
 	struct governed *f;
 
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/dm-0 10M");
-	fake_file(&t->f.machine.roots, CGROUPS "/memory.stat",
-		  "file_dirty 50331648\n");
-	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
-		  "file_dirty 1048576\n");
+	set_memory(t, "", "file_dirty 50331648");
+	set_memory(t, DB, "file_dirty 1048576");
 	f = report(t, CONTROL_LIMITED);
 	check(has(f, "set MemoryHigh=") && !strstr(f->cause, "dm-crypt"));
 	report(t, CONTROL_HELD);
@@ -347,8 +347,7 @@ static void test_queue_of_dm_crypt(struct test *t)
 static void test_pages_are_no_cause_for_reads(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
-	fake_file(&t->f.machine.roots, CGROUPS DB "/memory.stat",
-		  "file_dirty 4194304\n");
+	set_memory(t, DB, "file_dirty 4194304");
 	check(has(report(t, CONTROL_LIMITED), "too few requests in flight"));
 }
 
