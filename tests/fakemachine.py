@@ -71,14 +71,19 @@ def paused(process: subprocess.Popen | None) -> Iterator[None]:
         process.send_signal(signal.SIGCONT)
 
 
+def happens(condition: Callable[[], bool]) -> None:
+    """Wait for a condition about messages to connections with a main loop."""
+
+    def is_true() -> bool:
+        GLib.MainContext.default().iteration(False)
+        return condition()
+
+    wait_until(is_true)
+
+
 def arrive(messages: list[dbus.lowlevel.Message], number: int) -> None:
     """Wait until a monitor has `number` messages."""
-
-    def enough() -> bool:
-        GLib.MainContext.default().iteration(False)
-        return len(messages) >= number
-
-    wait_until(enough)
+    happens(lambda: len(messages) >= number)
 
 
 def _ping(connection: dbus.bus.BusConnection, name: str) -> None:
@@ -173,10 +178,7 @@ class Bus(PrivateBus):
         """Return when no process has a name; the bus may notice later that a process has ended."""
         if self.process.poll() is not None:
             return
-        deadline = time.monotonic() + PATIENCE_S
-        while self.connection.name_has_owner(name):
-            assert time.monotonic() < deadline, f"{name} still has an owner"
-            time.sleep(0.01)
+        wait_until(lambda: not self.connection.name_has_owner(name))
 
 
 @pytest.fixture(scope="session")
@@ -204,16 +206,10 @@ class Machine:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.write("/proc/1/mountinfo", "")
-        for path in (
-            "/sys/class/block",
-            "/sys/dev/block",
-            "/sys/fs/cgroup",
-            "/dev/mapper",
-            "/run",
-            "/var/lib",
-            "/etc/sutro",
-        ):
-            (root / path[1:]).mkdir(parents=True, exist_ok=True)
+        for sysfs in ("class/block", "dev/block", "fs/cgroup"):
+            (root / "sys" / sysfs).mkdir(parents=True)
+        for path in ("dev/mapper", "run", "var/lib", "etc/sutro"):
+            (root / path).mkdir(parents=True, exist_ok=True)
 
     def at(self, path: str) -> Path:
         """A path of the machine."""
@@ -231,6 +227,11 @@ class Machine:
             os.ftruncate(fd, len(text))
         os.pwrite(fd, os.fsencode(text), 0)
         os.close(fd)
+
+    def replace(self, path: str, text: str) -> None:
+        """Put another file in the place of one: its watch has no event."""
+        self.write("/spare", text)
+        self.at("/spare").rename(self.at(path))
 
     def link(self, path: str, target: str) -> None:
         """Make a symbolic link."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fakemachine import Bus, Machine, Sutrod, Systemd
+from journal import Journal
 from plant import Plant
 
 
@@ -41,6 +42,14 @@ def sutrod(bus: Bus, machine: Machine, systemd: Systemd, tmp_path: Path) -> Iter
     s = Sutrod(bus, machine, tmp_path)
     yield s
     s.end()
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    """A journal without messages."""
+    one = Journal(tmp_path / "journal")
+    yield one
+    one.close()
 
 
 @pytest.fixture

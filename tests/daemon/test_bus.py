@@ -7,9 +7,8 @@ import sys
 import xml.etree.ElementTree as ET
 from concurrent.futures import ThreadPoolExecutor
 
-import dbus
 import pytest
-from dbus.mainloop.glib import DBusGMainLoop
+from clients import heard
 from fakemachine import (
     INTERFACE,
     NAME,
@@ -22,10 +21,10 @@ from fakemachine import (
     Sutrod,
     Systemd,
     arrive,
+    happens,
     paused,
     wait_until,
 )
-from gi.repository import GLib
 
 NOBODY = 65534
 
@@ -370,33 +369,17 @@ def test_reading_is_open(sutrod: Sutrod) -> None:
 
 
 def test_weight_changed(machine: Machine, systemd: Systemd, sutrod: Sutrod, bus: Bus) -> None:
-    listener = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
-    listener.set_exit_on_disconnect(False)
-    heard: list[tuple[object, ...]] = []
-    listener.add_signal_receiver(
-        lambda *arguments: heard.append(arguments), "WeightChanged", INTERFACE
-    )
     a = systemd.start("a.service", 200, [("/dev/sda", 300)])
     machine.write(f"/sys/fs/cgroup{a}/io.bfq.weight", "default 109\n")
-    sutrod.start()
-
-    def three() -> bool:
-        GLib.MainContext.default().iteration(False)
-        return len(heard) >= 3
-
-    wait_until(three)
-    assert sorted(heard) == [
+    which = "a.service, which names this disk"
+    with heard(bus, "WeightChanged") as changes:
+        sutrod.start()
+        happens(lambda: len(changes) >= 3)
+    assert sorted(changes) == [
         (a, "", 100, 200, "IOWeight=200 of a.service"),
-        (
-            a,
-            "/dev/sda",
-            100,
-            300,
-            "IODeviceWeight=/dev/sda 300 of a.service, which names this disk",
-        ),
+        (a, "/dev/sda", 100, 300, f"IODeviceWeight=/dev/sda 300 of {which}"),
         (a, "/dev/sdc", 109, 200, "IOWeight=200 of a.service"),
     ]
-    listener.close()
 
 
 def test_dump(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:

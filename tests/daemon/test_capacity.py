@@ -2,12 +2,12 @@
 """Declared capacities: the promised part of them, and the admission of settings beyond them."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, paused, wait_until
+from clients import calling
+from fakemachine import Bus, Machine, Sutrod, Systemd, paused, wait_until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -177,11 +177,8 @@ def test_refuse_while_another_setting_is_written(
     sutrod.start()
     set_policy(sutrod, "db.service", "WriteBandwidthMin=/srv 200M", lifetime="persistent")
     machine.fault("etc/sutro/policy.control/.new", "hang")
-    connection = dbus.bus.BusConnection(bus.address)
-    call = connection.get_object(NAME, PATH, introspect=False).get_dbus_method
     floors = [("ReadBandwidthMin", "/srv 300M"), ("WriteBandwidthMin", "/srv 100M")]
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(call("SetPolicy", INTERFACE), "db.service", floors, "persistent")
+    with calling(bus, "SetPolicy", "db.service", floors, "persistent") as done:
         wait_until(machine.at("/etc/sutro/policy.control/.new").exists)
         for lifetime in ("runtime", "client"):
             text = refused(sutrod, "web.service", "ReadBandwidthMin=/srv 101M", lifetime=lifetime)
@@ -195,7 +192,6 @@ def test_refuse_while_another_setting_is_written(
         sutrod.elapse(10)
         with pytest.raises(dbus.DBusException, match="was not on the disk"):
             done.result()
-    connection.close()
     set_policy(sutrod, "web.service", "ReadBandwidthMin=/srv 400M")
     assert promised(sutrod) == (400 * M, 0)
 

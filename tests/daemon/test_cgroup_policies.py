@@ -6,6 +6,7 @@ import shutil
 
 import dbus
 import pytest
+from clients import client_of
 from fakemachine import Bus, Machine, Sutrod, Systemd
 from plant import LATENCY, LOGICAL, SETPOINT, SETTLES_S, STRIPE, Plant, set_policy
 from test_policies import ETC, RUN, VENDOR, X, errors, mistaken, pairs
@@ -263,9 +264,7 @@ def test_client(machine: Machine, sutrod: Sutrod) -> None:
     """The settings of a program end with its connection."""
     machine.cgroup(JOB)
     sutrod.start()
-    client = dbus.bus.BusConnection(sutrod.bus.address)
-    proxy = client.get_object("org.sutro1", "/org/sutro1", introspect=False)
-    proxy.SetPolicy(JOB, pairs(("Weight", "9")), "client", dbus_interface="org.sutro1.Manager")
+    client = client_of(sutrod.bus, JOB, Weight="9")
     sutrod.until(lambda: machine.weights(JOB) == ["default 9"])
     client.close()
     sutrod.until(lambda: machine.weights(JOB) == ["default 100"])

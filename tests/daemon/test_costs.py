@@ -207,16 +207,6 @@ def test_write_that_fails(saved: Machine, sutrod: Sutrod) -> None:
     sutrod.until(lambda: line in sutrod.log())
 
 
-def test_hanging_file_system(saved: Machine, sutrod: Sutrod) -> None:
-    """A file system that does not answer delays nothing else, and is reported."""
-    have(saved, "sda", OTHER)
-    saved.fault("costs/.new", "hang")
-    sutrod.start()
-    sutrod.elapse(HOUR_S)
-    assert sutrod.property("ManagedLeaves") == []
-    sutrod.until(lambda: "Cannot save costs of requests in" in sutrod.log(), 120)
-
-
 def test_restore_that_hangs(saved: Machine, sutrod: Sutrod) -> None:
     """The message has the consequence: the elevator measures, and nothing is tried again."""
     file = saved.at(f"{FOLDER}/{NAME}")
@@ -266,12 +256,3 @@ def test_number_of_files(saved: Machine, sutrod: Sutrod) -> None:
     assert len(names) == MOST
     assert "old-0" not in names
     assert {"old-1", NAME} <= names
-
-
-def test_folder_that_cannot_be_written(machine: Machine, sutrod: Sutrod) -> None:
-    """The message names the folder and the consequence."""
-    have(machine, "sda", COSTS)
-    machine.write("/var/lib/sutro", "a file")
-    sutrod.start()
-    sutrod.until(lambda: "/dev/sda: cannot save costs of requests in" in sutrod.log(), 2 * HOUR_S)
-    assert "After a boot they are measured again." in sutrod.log()

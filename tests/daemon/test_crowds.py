@@ -8,8 +8,10 @@ import signal
 import dbus
 import dbus.lowlevel
 import pytest
+from clients import send
 from dbus.mainloop.glib import DBusGMainLoop
 from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, arrive, paused
+from journal import Journal
 
 REFUSED = "org.freedesktop.DBus.Error.LimitsExceeded"
 # The bus allows a connection 128 calls that have no reply yet.
@@ -76,9 +78,7 @@ def test_weights_do_not_wait_for_calls(
     sutrod.settle()
     sutrod.clock.settle(hold=True)
     for _ in range(CALLS):
-        caller.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUnits"))
-    # The bus answers in order: it has passed the calls on.
-    caller.get_name_owner(NAME)
+        send(caller, "ListUnits")
     machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 700\n")
     sutrod.clock.settle(look_ns=LOOK_MS * 1_000_000)
     assert machine.weights(box) == ["default 700"]
@@ -104,9 +104,7 @@ def test_daemon_does_not_wait_for_the_bus(bus: Bus, sutrod: Sutrod) -> None:
     assert sutrod.process
     sutrod.process.send_signal(signal.SIGSTOP)
     other = dbus.bus.BusConnection(bus.address)
-    other.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUnits"))
-    # The bus answers in order: it has passed the call on.
-    other.get_name_owner(NAME)
+    send(other, "ListUnits")
     go_on_without_the_bus(bus, sutrod)
     # Its calls are run in their order when the bus has named the user.
     assert other.call_blocking(NAME, PATH, INTERFACE, "ListUnits", "", ())
@@ -122,10 +120,7 @@ def known_client(bus: Bus, sutrod: Sutrod) -> dbus.bus.BusConnection:
 
 def send_weight(client: dbus.bus.BusConnection) -> None:
     """Send a setting that ends with the connection, and wait for no reply."""
-    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "SetPolicy")
-    pairs = dbus.Array([("Weight", "700")], signature="(ss)")
-    call.append("a.service", pairs, "client", signature="sa(ss)s")
-    client.send_message(call)
+    send(client, "SetPolicy", "sa(ss)s", "a.service", [("Weight", "700")], "client")
 
 
 def test_setting_of_a_client_does_not_wait_for_the_bus(
@@ -139,7 +134,6 @@ def test_setting_of_a_client_does_not_wait_for_the_bus(
     # The daemon has the answer of polkit before the bus is stopped, and handles it after that.
     with paused(bus.polkit.process):
         send_weight(client)
-        client.get_name_owner(NAME)
         sutrod.settle()
         sutrod.process.send_signal(signal.SIGSTOP)
     bus.ping("org.freedesktop.PolicyKit1")
@@ -174,7 +168,6 @@ def test_end_while_polkit_decides(bus: Bus, sutrod: Sutrod) -> None:
     client = known_client(bus, sutrod)
     with paused(bus.polkit.process):
         send_weight(client)
-        client.get_name_owner(NAME)
         sutrod.settle()
         sutrod.stop()
     client.close()
@@ -280,16 +273,23 @@ def test_delegated_cgroup_that_changes_all_the_time(
     assert sutrod.until(lambda: machine.weights(box) == ["default 555"]) == 0
 
 
-def test_watches_of_a_delegated_unit(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
-    """Of over 500 cgroups in a unit, some have no watch: the comparison finds their changes."""
+def test_watches_of_a_delegated_unit(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
+) -> None:
+    """Of over 500 cgroups in a unit, some have no watch: the comparison finds their changes.
+
+    This is reported once.
+    """
     a = systemd.start("a.service", 200)
     service = systemd.start("box.service", 50)
     boxes = [f"{service}/{number}" for number in range(510)]
-    sutrod.start()
+    sutrod.start(**journal.environment)
     for box in boxes:
         machine.cgroup(box, 300)
     sutrod.settle()
-    assert f"{service}: more than 500 cgroups below it" in sutrod.log()
+    (message,) = journal.of("WATCHES_LIMITED")
+    assert (message["SUTRO_CGROUP"], message["PRIORITY"]) == (service, "6")
+    assert message["MESSAGE"].startswith(f"{service}: more than 500 cgroups below it")
     for weight, box in ((700, boxes[0]), (800, boxes[-1])):
         systemd.change("a.service", weight)
         machine.write(f"/sys/fs/cgroup{box}/io.weight", "default 444\n")
@@ -298,6 +298,7 @@ def test_watches_of_a_delegated_unit(machine: Machine, systemd: Systemd, sutrod:
     assert machine.weights(boxes[-1]) != ["default 444"]
     sutrod.elapse(61)
     assert machine.weights(boxes[-1]) == ["default 444"]
+    assert len(journal.of("WATCHES_LIMITED")) == 1
     # Removed cgroups leave their watches to others, with the next comparison.
     for box in boxes[:20]:
         shutil.rmtree(machine.at(f"/sys/fs/cgroup{box}"))
@@ -315,8 +316,7 @@ def test_siblings_are_written_when_their_scale_changes(
     sutrod.start()
     sutrod.until(lambda: "8:32 600" in machine.weights(b, file))
     # Without an event: the file shows whether the daemon looks at it.
-    machine.write("/spare", "default 100\n")
-    machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{b}/{file}"))
+    machine.replace(f"/sys/fs/cgroup{b}/{file}", "default 100\n")
     systemd.change("a.service", 400)
     sutrod.until(lambda: "8:32 400" in machine.weights(a, file))
     assert machine.weights(b, file) == ["default 100"]
@@ -372,8 +372,7 @@ def test_requests_about_many_cgroups(machine: Machine, systemd: Systemd, sutrod:
     boxes = many_boxes(machine, systemd)
     sutrod.start()
     sutrod.settle()
-    machine.write("/spare", "default 5\n")
-    machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{boxes[-1]}/io.sutro.weight"))
+    machine.replace(f"/sys/fs/cgroup{boxes[-1]}/io.sutro.weight", "default 5\n")
     sutrod.clock.settle(hold=True)
     systemd.emit("Reloading", "b", False)
     sutrod.bus.ping("org.freedesktop.systemd1")
@@ -398,22 +397,17 @@ def test_calls_between_parts_of_a_walk(
     caller, sent = listener(bus)
     sutrod.settle()
     if what == "samples":
-        caller.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ListUsage"))
+        send(caller, "ListUsage")
         seconds, parts = 1.0, BOXES // BATCH
-        caller.get_name_owner(NAME)
         sutrod.settle()
     else:
         caller.add_match_string(f"type='signal',interface='{INTERFACE}',member='WeightChanged'")
-        machine.write("/spare", "default 5\n")
-        machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{boxes[-1]}/io.sutro.weight"))
+        machine.replace(f"/sys/fs/cgroup{boxes[-1]}/io.sutro.weight", "default 5\n")
         seconds, parts = 20.0, 2 * (BOXES // BATCH)
     sutrod.clock.settle(hold=True)
     assert not sent
     for _ in range(parts):
-        call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "ResolvePath")
-        call.append("/dev/sda", signature="s")
-        caller.send_message(call)
-    caller.get_name_owner(NAME)
+        send(caller, "ResolvePath", "s", "/dev/sda")
     sutrod.clock.now_ns += round(seconds * 1e9)
     sutrod.clock.settle(look_ns=1)
     arrive(sent, parts + 1)
@@ -431,11 +425,7 @@ def test_samples_that_take_long(
     sutrod.start()
     caller, sent = listener(bus)
     sutrod.settle()
-    call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, member)
-    if member == "Explain":
-        call.append("box.service", "", signature="ss")
-    caller.send_message(call)
-    caller.get_name_owner(NAME)
+    send(caller, member, *(("ss", "box.service", "") if member == "Explain" else ()))
     sutrod.settle()
     for _ in range(2):
         assert not sent
@@ -556,9 +546,7 @@ def test_bytes_of_calls_that_wait_are_limited(bus: Bus, sutrod: Sutrod) -> None:
     sutrod.start()
     caller, sent = listener(bus)
     for _ in range(32):
-        call = dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, "Explain")
-        call.append(2**20 * "x", 2**20 * "y", signature="ss")
-        caller.send_message(call)
+        send(caller, "Explain", "ss", 2**20 * "x", 2**20 * "y")
     arrive(sent, 29)
     sutrod.settle()
     assert [message.get_error_name() for message in sent] == 29 * [REFUSED]

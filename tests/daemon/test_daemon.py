@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The writes of sutrod, on a fake machine with a mock of systemd."""
 
-import os
 import signal
 
 import dbus
@@ -498,9 +497,7 @@ def test_scheduler_switched_there_and_back(
     a = systemd.start("a.service", 200, [("/dev/sda", 30)])
     sutrod.start()
     assert machine.weights(a) == ["8:0 30", "default 200"]
-    forgotten = machine.at("/other")
-    forgotten.write_text("default 200\n")
-    os.rename(forgotten, machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight"))
+    machine.replace(f"/sys/fs/cgroup{a}/io.sutro.weight", "default 200\n")
     machine.set_scheduler("sda", "sutro")
     sutrod.until(lambda: machine.weights(a) == ["8:0 30", "default 200"])
 
@@ -510,10 +507,7 @@ def test_periodic_comparison(machine: Machine, systemd: Systemd, sutrod: Sutrod)
     machine.write("/etc/sutro/sutrod.conf", "[Daemon]\nReconcileSec=1\n")
     a = systemd.start("a.service", 200)
     sutrod.start()
-    path = machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight")
-    other = machine.at("/other")
-    other.write_text("default 9\n")
-    os.rename(other, path)
+    machine.replace(f"/sys/fs/cgroup{a}/io.sutro.weight", "default 9\n")
     sutrod.until(lambda: machine.weights(a) == ["default 200"])
 
 

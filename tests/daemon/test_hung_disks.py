@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from clients import calling
 from fakemachine import Bus, Machine, Sutrod, Systemd, wait_until
 from plant import set_policy
 from test_admission import NEW, fits, policy
-from test_leaves import calling, writes
+from test_leaves import writes
 
 # On the clock of the host, the daemon waits 0.5 s for a disk, and 1.5 s for all that hang at once.
 # It would wait without end for a disk without the first limit, and 32 s for 64 disks without the
@@ -259,7 +260,7 @@ def test_queue_that_is_switched_is_not_read(bus: Bus, machine: Machine, sutrod: 
     """A switch that the kernel does not complete holds the lock of the queue."""
     machine.fault("sdd/queue/scheduler", "hang")
     sutrod.start()
-    with calling(bus, "Use", "/dev/sdd", "/dev/sdc") as use:
+    with calling(bus, "UseDevices", ["/dev/sdd", "/dev/sdc"]) as use:
         wait_until(lambda: writes(machine, "sdd") == 1)
         with hung_reads(machine, "sdd"):
             with in_time():

@@ -3,12 +3,11 @@
 
 import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, TOP, Bus, Machine, Sutrod, Systemd
+from clients import client_of
+from fakemachine import NAME, TOP, Bus, Machine, Sutrod, Systemd
 from journal import Journal
 from plant import set_policy
 
@@ -18,14 +17,6 @@ RECONCILE_S = 60
 HOUR_S = 3600
 # After a disk got the elevator.
 FIRST_SAVE_S = 300
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    """A journal without messages."""
-    one = Journal(tmp_path / "journal")
-    yield one
-    one.close()
 
 
 @pytest.fixture
@@ -286,29 +277,36 @@ def test_leaf_that_others_switch(machine: Machine, sutrod: Sutrod, journal: Jour
     assert len(journal.of("LEAF_SWITCHED")) == 1
 
 
-def test_costs_that_are_ignored(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
-    """A damaged file of a disk is reported with the disk."""
-    machine.set_scheduler("sdd", "sutro")
-    folder = "/sys/devices/virtual/block/sdd"
-    machine.write(f"{folder}/queue/iosched/costs", "version 1\n")
-    machine.write(f"{folder}/wwid", "eui.1\n")
-    machine.write("/var/lib/sutro/costs/_eui.1", "damaged\n")
-    sutrod.start(**journal.environment)
-    sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
-
-
-def costs_of_sdd(machine: Machine) -> None:
-    """A disk with sutro and an identifier has measured costs, which can be saved."""
-    machine.set_scheduler("sdd", "sutro")
+def costs_of_sdd(machine: Machine, scheduler: str = "sutro") -> None:
+    """A disk with an identifier has measured costs, which can be saved."""
+    machine.set_scheduler("sdd", scheduler)
     folder = "/sys/devices/virtual/block/sdd"
     machine.write(f"{folder}/queue/iosched/costs", "version 1\nread 4096 29629\n")
     machine.write(f"{folder}/wwid", "eui.1\n")
 
 
+@pytest.mark.parametrize("scheduler", ["sutro", "none"])
+def test_costs_that_are_ignored(
+    machine: Machine, sutrod: Sutrod, journal: Journal, scheduler: str
+) -> None:
+    """A damaged file of a disk is reported with the disk.
+
+    The message is one of a child process, also when the daemon has sent messages before.
+    """
+    costs_of_sdd(machine, scheduler)
+    machine.write("/sys/devices/virtual/block/sdd/queue/iosched/costs", "version 1\n")
+    machine.write("/var/lib/sutro/costs/_eui.1", "damaged\n")
+    sutrod.start(**journal.environment)
+    if scheduler == "none":
+        assert journal.of("STARTED")
+        sutrod.call("UseDevices", ["/dev/sdd"])
+    sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
+
+
 def test_costs_of_a_disk_that_cannot_be_saved(
     machine: Machine, sutrod: Sutrod, journal: Journal
 ) -> None:
-    """The file is named, and the disk in the message."""
+    """The file is named; the message has the disk, the folder and the consequence."""
     costs_of_sdd(machine)
     machine.write("/var/lib/sutro", "a file")
     sutrod.start(**journal.environment)
@@ -316,21 +314,24 @@ def test_costs_of_a_disk_that_cannot_be_saved(
     sutrod.until(lambda: bool(journal.of("COSTS_NOT_SAVED")))
     message = journal.of("COSTS_NOT_SAVED")[0]
     assert message["SUTRO_FILE"] == str(machine.at("/var/lib/sutro/costs/_eui.1"))
-    assert message["MESSAGE"].startswith("/dev/sdd: ") and message["PRIORITY"] == "4"
+    assert message["MESSAGE"].startswith("/dev/sdd: cannot save costs of requests in ")
+    assert message["MESSAGE"].endswith(" After a boot they are measured again.")
+    assert message["PRIORITY"] == "4"
 
 
 def test_costs_on_a_file_system_that_hangs(
     machine: Machine, sutrod: Sutrod, journal: Journal
 ) -> None:
-    """The folder is named."""
+    """It delays nothing else, and the folder is named."""
     costs_of_sdd(machine)
     machine.fault("costs/.new", "hang")
     sutrod.start(**journal.environment)
     sutrod.elapse(HOUR_S)
+    assert sutrod.property("ManagedLeaves") == []
     sutrod.until(lambda: bool(journal.of("COSTS_NOT_SAVED")), 120)
-    assert subset(journal.of("COSTS_NOT_SAVED"), "FILE") == [
-        (str(machine.at("/var/lib/sutro/costs")),)
-    ]
+    (message,) = journal.of("COSTS_NOT_SAVED")
+    assert message["SUTRO_FILE"] == str(machine.at("/var/lib/sutro/costs"))
+    assert message["MESSAGE"].startswith("Cannot save costs of requests in ")
 
 
 @pytest.mark.usefixtures("data")
@@ -412,31 +413,6 @@ def test_disks_that_cannot_be_watched(machine: Machine, sutrod: Sutrod, journal:
     assert len(journal.of("WATCH_FAILED")) == 2
 
 
-def test_watches_of_a_unit(
-    machine: Machine, systemd: Systemd, sutrod: Sutrod, journal: Journal
-) -> None:
-    """A unit with more cgroups than have watches is reported once."""
-    service = systemd.start("box.service")
-    for number in range(510):
-        machine.cgroup(f"{service}/{number}")
-    sutrod.start(**journal.environment)
-    sutrod.elapse(2 * RECONCILE_S)
-    messages = journal.of("WATCHES_LIMITED")
-    assert subset(messages, "CGROUP") == [(service,)] and messages[0]["PRIORITY"] == "6"
-
-
-def test_message_of_a_child_process(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
-    """It has its id also when the daemon has sent messages before."""
-    sutrod.start(**journal.environment)
-    assert journal.of("STARTED")
-    folder = "/sys/devices/virtual/block/sdd"
-    machine.write(f"{folder}/queue/iosched/costs", "version 1\n")
-    machine.write(f"{folder}/wwid", "eui.1\n")
-    machine.write("/var/lib/sutro/costs/_eui.1", "damaged\n")
-    sutrod.call("UseDevices", ["/dev/sdd"])
-    sutrod.until(lambda: subset(journal.of("COSTS_IGNORED"), "LEAF") == [("/dev/sdd",)])
-
-
 def test_long_policy_over_the_bus(sutrod: Sutrod, journal: Journal) -> None:
     """A message has the first settings of a long list, and the number of the others."""
     sutrod.start(**journal.environment)
@@ -450,13 +426,9 @@ def test_long_policy_over_the_bus(sutrod: Sutrod, journal: Journal) -> None:
 def test_policy_of_a_client_that_leaves(bus: Bus, sutrod: Sutrod, journal: Journal) -> None:
     """The end of its settings is reported."""
     sutrod.start(**journal.environment)
-    connection = dbus.bus.BusConnection(bus.address)
-    connection.set_exit_on_disconnect(False)
-    name = connection.get_unique_name()
-    call = connection.get_object(NAME, PATH, introspect=False).get_dbus_method
-    pairs = dbus.Array([("Weight", "300")], signature="(ss)")
-    call("SetPolicy", INTERFACE)("db.service", pairs, "client")
-    connection.close()
+    client = client_of(bus, "db.service", Weight="300")
+    name = client.get_unique_name()
+    client.close()
     sutrod.until(lambda: bool(journal.of("POLICY_RESET")))
     expected = [("db.service", "client", name)]
     assert subset(journal.of("POLICY_RESET"), "UNIT", "LIFETIME", "CLIENT") == expected
@@ -509,14 +481,17 @@ def test_size_that_the_disk_refuses(machine: Machine, sutrod: Sutrod, journal: J
     set_size(machine, 1280)
     machine.fault("queue/max_sectors_kb", "ignore")
     sutrod.start(**journal.environment)
-    sutrod.call("UseDevices", ["/dev/sdd"])
+    (used,) = sutrod.call("UseDevices", ["/dev/sdd"])
+    assert (used["scheduler"], used["previous"], used["changed"]) == ("sutro", "none", True)
     sutrod.call("UseDevices", ["/dev/sdd"])
     sutrod.stop()
     sutrod.start(**journal.environment)
     sutrod.call("UseDevices", ["/dev/sdd"])
     refused = [("/dev/sdd", "1280", "128")]
     assert subset(journal.of("SIZE_NOT_SET"), "LEAF", "SIZE_KB", "WANTED_KB") == refused
-    assert journal.of("SIZE_NOT_SET")[0]["PRIORITY"] == "4"
+    (message,) = journal.of("SIZE_NOT_SET")
+    assert message["PRIORITY"] == "4"
+    assert message["MESSAGE"].startswith("/dev/sdd: max_sectors_kb stays 1280, wanted 128.")
     set_size(machine, 512)
     sutrod.call("UseDevices", ["/dev/sdd"])
     refused.append(("/dev/sdd", "512", "128"))

@@ -4,14 +4,12 @@
 import re
 import shutil
 import signal
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, TOP, Bus, Machine, Sutrod, Systemd, wait_until
+from clients import calling
+from fakemachine import TOP, Bus, Machine, Sutrod, Systemd, wait_until
 from plant import set_policy
 
 CONF = "/etc/sutro/sutrod.conf"
@@ -166,14 +164,6 @@ def test_size_of_a_leaf_that_others_switched(machine: Machine, sutrod: Sutrod) -
         machine.set_scheduler("sdd", "bfq")
 
 
-def test_size_that_the_disk_refuses(machine: Machine, sutrod: Sutrod) -> None:
-    max_sectors(machine, "sdd", 1280)
-    machine.fault("queue/max_sectors_kb", "ignore")
-    sutrod.start()
-    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "none", True)]
-    assert "/dev/sdd: max_sectors_kb stays 1280, wanted 128." in sutrod.log()
-
-
 def test_leaf_with_the_scheduler_is_released_to_none(sutrod: Sutrod) -> None:
     """A leaf is not managed before UseDevices."""
     sutrod.start()
@@ -263,17 +253,6 @@ def test_switch_that_fails(machine: Machine, sutrod: Sutrod, fault: str, reason:
     assert managed(sutrod) == []
 
 
-@contextmanager
-def calling(bus: Bus, method: str, *nodes: str) -> Iterator[Future[Any]]:
-    """A call by another client, which is under way meanwhile."""
-    connection = dbus.bus.BusConnection(bus.address)
-    proxy = connection.get_object(NAME, PATH, introspect=False)
-    call = proxy.get_dbus_method(f"{method}Devices", INTERFACE)
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(call, list(nodes))
-    connection.close()
-
-
 @pytest.mark.parametrize("scheduler", ["[none] bfq", "[none] bfq sutro"])
 def test_failed_switch_is_repeated_after_a_reload_only(
     machine: Machine, sutrod: Sutrod, scheduler: str
@@ -318,7 +297,7 @@ def test_disk_that_does_not_answer(
     a = systemd.start("a.service", 200)
     machine.fault("sdd/queue/scheduler", "hang")
     sutrod.start()
-    with calling(bus, "Use", "/dev/sdd", "/dev/sdc") as use:
+    with calling(bus, "UseDevices", ["/dev/sdd", "/dev/sdc"]) as use:
         wait_until(lambda: writes(machine, "sdd") == 1)
         systemd.change("a.service", 300)
         sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
@@ -385,7 +364,7 @@ def test_many_disks_that_do_not_answer(bus: Bus, machine: Machine, sutrod: Sutro
         machine.disk(name, f"66:{16 * number}", "none")
     machine.fault("queue/scheduler", "hang")
     sutrod.start()
-    with calling(bus, "Use", *(f"/dev/{name}" for name in names)) as use:
+    with calling(bus, "UseDevices", [f"/dev/{name}" for name in names]) as use:
         wait_until(lambda: sum(writes(machine, name) for name in names) == 16)
         sutrod.elapse(5)
         assert sum(writes(machine, name) for name in names) == 16
@@ -395,7 +374,7 @@ def test_many_disks_that_do_not_answer(bus: Bus, machine: Machine, sutrod: Sutro
         with pytest.raises(dbus.DBusException, match="has not finished its requests"):
             use.result()
     # One that is stopped meanwhile ends.
-    with calling(bus, "Use", "/dev/sdd") as use:
+    with calling(bus, "UseDevices", ["/dev/sdd"]) as use:
         wait_until(lambda: writes(machine, "sdd") == 1)
         assert sutrod.stop() == 0
 

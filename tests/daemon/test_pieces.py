@@ -5,9 +5,9 @@ import shutil
 import signal
 from collections.abc import Callable
 
-import dbus.lowlevel
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, arrive
+from clients import send
+from fakemachine import INTERFACE, Bus, Machine, Sutrod, Systemd, arrive
 from plant import STRIPE
 from test_crowds import LOOK_MS, listener, looks
 from test_varlink import METRICS, link
@@ -30,12 +30,6 @@ def boxes(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> list[str]:
     sutrod.start()
     sutrod.until(lambda: len(sutrod.call("ListPromiseStates")) == FLOORS)
     return boxes
-
-
-def send(caller: dbus.bus.BusConnection, member: str) -> None:
-    """Send a call without arguments; the bus has passed it on afterwards."""
-    caller.send_message(dbus.lowlevel.MethodCallMessage(NAME, PATH, INTERFACE, member))
-    caller.get_name_owner(NAME)
 
 
 @pytest.mark.parametrize("member", LISTS)

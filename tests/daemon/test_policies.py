@@ -7,9 +7,8 @@ from collections.abc import Callable
 
 import dbus
 import pytest
-from dbus.mainloop.glib import DBusGMainLoop
-from fakemachine import INTERFACE, NAME, Bus, Machine, Sutrod, Systemd, wait_until
-from gi.repository import GLib
+from clients import client_of, heard
+from fakemachine import Bus, Machine, Sutrod, Systemd, happens
 
 UNIT = "db.service"
 X, MATCH = "[X-Sutro]\n", f"[Match]\nUnit={UNIT}\n"
@@ -118,10 +117,7 @@ def test_order_of_sources(machine: Machine, sutrod: Sutrod, expect: Expect) -> N
     machine.write(control_run, f"{MATCH}{X}ReadIOPSMin=/a 5\nWeight=\n")
     # The control file of another unit has no effect on this one.
     machine.write(f"{CONTROL}x.service.policy", f"{MATCH}{X}Weight=77\n")
-    client = dbus.bus.BusConnection(sutrod.bus.address)
-    proxy = client.get_object("org.sutro1", "/org/sutro1", introspect=False)
-    assignments = pairs(("ReadIOPSMin", "/a 6"), ("ReadIOPSMax", "/a infinity"))
-    proxy.SetPolicy(UNIT, assignments, "client", dbus_interface=INTERFACE)
+    client = client_of(sutrod.bus, UNIT, ReadIOPSMin="/a 6", ReadIOPSMax="/a infinity")
     name = f"client {client.get_unique_name()} of the bus"
     expect(
         f"Class=be {ETC}a.policy:6; Weight=2 {OWN}:5; Importance=4 {control}:5; "
@@ -258,31 +254,20 @@ def test_mistakes_of_units_that_do_not_run(
     assert [e.split(":")[0] for e in errors(machine, sutrod)] == list(files.values())[1:]
     assert [e["value"] for e in sutrod.call("GetPolicy", UNIT)] == ["5"]
 
-    reported: list[list[str]] = []
-    listener = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
-    listener.add_signal_receiver(
-        lambda _interface, changed, _invalidated: reported.append(changed.get("PolicyErrors")),
-        "PropertiesChanged",
-        bus_name=NAME,
-    )
-    machine.at(files["a.service"]).unlink()
-    sutrod.call("Reload")
-    # systemd removes each unit and makes it anew, unless its file is gone.
-    machine.at(files["b.service"]).unlink()
-    systemd.emit("Reloading", "b", True)
-    path = dbus.ObjectPath(systemd.object_path("b.service"))
-    systemd.emit("UnitRemoved", "so", "b.service", path)
-    sutrod.settle()
-    assert [e.split(":")[0] for e in errors(machine, sutrod)] == [files["b.service"]]
-    systemd.emit("Reloading", "b", False)
-    sutrod.until(lambda: errors(machine, sutrod) == [])
-
-    def is_reported() -> bool:
-        GLib.MainContext.default().iteration(False)
-        return [len(e) for e in reported if e is not None] == [1, 0]
-
-    wait_until(is_reported)
-    listener.close()
+    with heard(bus, "PropertiesChanged", dbus.PROPERTIES_IFACE) as changes:
+        machine.at(files["a.service"]).unlink()
+        sutrod.call("Reload")
+        # systemd removes each unit and makes it anew, unless its file is gone.
+        machine.at(files["b.service"]).unlink()
+        systemd.emit("Reloading", "b", True)
+        path = dbus.ObjectPath(systemd.object_path("b.service"))
+        systemd.emit("UnitRemoved", "so", "b.service", path)
+        sutrod.settle()
+        assert [e.split(":")[0] for e in errors(machine, sutrod)] == [files["b.service"]]
+        systemd.emit("Reloading", "b", False)
+        sutrod.until(lambda: errors(machine, sutrod) == [])
+        key = "PolicyErrors"
+        happens(lambda: [len(new[key]) for _, new, _ in changes if key in new] == [1, 0])
 
 
 def test_set_keeps_what_was_edited(machine: Machine, sutrod: Sutrod, expect: Expect) -> None:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Paths in policies: links are followed, and the daemon waits for no file server."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import dbus
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, STEP_S, Bus, Machine, Sutrod, Systemd
+from clients import calling
+from fakemachine import STEP_S, Bus, Machine, Sutrod, Systemd
 from plant import set_policy
 
 CONF = "/etc/sutro/sutrod.conf"
@@ -95,10 +94,7 @@ def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db:
         assert sutrod.error("SetPolicy", "db.service", pairs, lifetime)[0] == "Overcommitted"
     machine.fault("/srv/dead/x", "hang")
     pairs = dbus.Array([("ReadBandwidthMin", "/srv/dead/x 1M")], signature="(ss)")
-    connection = dbus.bus.BusConnection(bus.address)
-    call = connection.get_object(NAME, PATH, introspect=False).get_dbus_method
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(call("SetPolicy", INTERFACE), "db.service", pairs, "runtime")
+    with calling(bus, "SetPolicy", "db.service", pairs, "runtime") as done:
         while not done.done():
             # No time passes for the daemon while polkit has its question.
             sutrod.settle()
@@ -106,7 +102,6 @@ def test_admission_follows_links(bus: Bus, machine: Machine, sutrod: Sutrod, db:
             sutrod.elapse(STEP_S)
         with pytest.raises(dbus.DBusException, match="/srv/dead/x: the path could not be looked"):
             done.result()
-    connection.close()
     set_policy(sutrod, "db.service", ReadBandwidthMin="/srv/link 1M", Weight="300")
     text = "[Match]\nUnit=db.service\n[X-Sutro]\nReadBandwidthMin=/srv/deeper 5M\n"
     machine.link("/srv/deeper", "link")

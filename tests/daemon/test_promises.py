@@ -4,11 +4,9 @@
 import signal
 from typing import Any
 
-import dbus
 import pytest
-from dbus.mainloop.glib import DBusGMainLoop
-from fakemachine import INTERFACE, Bus, Machine, Sutrod, Systemd, wait_until
-from gi.repository import GLib
+from clients import heard
+from fakemachine import Bus, Machine, Sutrod, Systemd, happens
 from plant import (
     LOGICAL,
     MB,
@@ -353,21 +351,13 @@ def test_setpoints_are_not_signalled(
 ) -> None:
     """Setpoints change several times in a second; only weights from settings are signalled."""
     crowd(systemd, plant)
-    reasons: list[str] = []
-    listener = dbus.bus.BusConnection(bus.address, mainloop=DBusGMainLoop())
-    listener.add_signal_receiver(lambda *a: reasons.append(a[4]), "WeightChanged", INTERFACE)
-    sutrod.start()
-    hold(sutrod)
-    set_policy(sutrod, "big0.service", Weight="77")
-    sutrod.until(lambda: sutrod.call("Explain", "big0.service", "")["weight"] == 77)
-
-    def heard() -> bool:
-        GLib.MainContext.default().iteration(False)
-        return any("77" in reason for reason in reasons)
-
-    wait_until(heard)
-    assert not [reason for reason in reasons if "ReadBandwidthMin=" in reason]
-    listener.close()
+    with heard(bus, "WeightChanged") as changes:
+        sutrod.start()
+        hold(sutrod)
+        set_policy(sutrod, "big0.service", Weight="77")
+        sutrod.until(lambda: sutrod.call("Explain", "big0.service", "")["weight"] == 77)
+        happens(lambda: any("77" in change[4] for change in changes))
+    assert not [change for change in changes if "ReadBandwidthMin=" in change[4]]
 
 
 def test_unit_without_io_controller(

@@ -132,8 +132,7 @@ def test_comparison_without_end(machine: Machine, sutrod: Sutrod, a: str) -> Non
     sutrod.start()
     sutrod.settle()
     # Without an event: the comparison finds the change.
-    machine.write("/spare", "default 5\n")
-    machine.at("/spare").rename(machine.at(f"/sys/fs/cgroup{a}/io.sutro.weight"))
+    machine.replace(f"/sys/fs/cgroup{a}/io.sutro.weight", "default 5\n")
     machine.fault("a.service/io.sutro.weight", "hang")
     before = len(machine.writes())
     with ThreadPoolExecutor(1) as pool:

@@ -2,11 +2,11 @@
 """SetPolicy and ResetPolicy: the files that they write, and the calls that they refuse."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 import dbus
 import pytest
-from fakemachine import INTERFACE, NAME, PATH, Bus, Machine, Sutrod, Systemd, wait_until
+from clients import calling
+from fakemachine import Bus, Machine, Sutrod, Systemd, wait_until
 from test_policies import CONTROL, CONTROL_RUN, UNIT, errors, pairs, set_two
 
 PERCENT = "a path and 1% to 100% of the capacity of the device, with at most two decimals"
@@ -85,11 +85,8 @@ def test_disk_of_the_policies_does_not_answer(
     sutrod.start()
     sutrod.call("SetPolicy", UNIT, [("Weight", "300")], "persistent")
     machine.fault("policy.control/.new", "hang")
-    connection = dbus.bus.BusConnection(bus.address)
-    call = connection.get_object(NAME, PATH, introspect=False).get_dbus_method
-    with ThreadPoolExecutor(1) as pool:
-        change = (UNIT, [("Weight", "400")], "persistent")
-        done = pool.submit(call("SetPolicy", INTERFACE), *change)
+    change = (UNIT, [("Weight", "400")], "persistent")
+    with calling(bus, "SetPolicy", *change) as done:
         wait_until(machine.at(CONTROL + ".new").exists)
         systemd.change("a.service", 300)
         sutrod.until(lambda: machine.weights(a) == ["default 300"], 1)
@@ -97,7 +94,6 @@ def test_disk_of_the_policies_does_not_answer(
         sutrod.elapse(10)
         with pytest.raises(dbus.DBusException, match="policy was not on the disk within 10 s"):
             done.result()
-    connection.close()
     assert [p["value"] for p in sutrod.call("GetPolicy", UNIT)] == ["300"]
     # The process has ended, and its lock with it.
     machine.write("/faults", "")
