@@ -84,7 +84,7 @@ def test_clang_format() -> None:
 
 
 def test_lines_of_the_kernel() -> None:
-    """100 columns at most, as checkpatch wants them: it runs late, and not in this stage."""
+    """100 columns at most, the limit of checkpatch, which runs late and not in this stage."""
     names = [name for name in having(".c", ".h") if name.startswith("kernel/")]
     names.remove("kernel/sutro-trace.h")  # TP_printk() of checkpatch's exception
     problems = [
