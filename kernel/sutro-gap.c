@@ -157,8 +157,6 @@ static u64 sutro_gap_back_ns(const struct sutro_group_protect *own, u64 now_ns)
 static u64 sutro_gap_until_ns(const struct sutro_core *core,
 			      const struct sutro_group_protect *own, u64 now_ns)
 {
-	if (sutro_protect_by_target(own) && own->latency->gapless)
-		return now_ns;
 	if (own->reserving || !sutro_gap_is_usable(core, own))
 		return now_ns;
 	return sutro_gap_back_ns(own, now_ns);

@@ -46,9 +46,7 @@
  *    the target would be met while the cgroup waits most of the time.  If p could be more
  *    for SUTRO_LATENCY_CALM periods or more, the limit takes over.
  *
- * Other groups may use gaps while the cgroup thinks (sutro-gap.c).  If requests are late
- * that met others in gaps, there are none for SUTRO_LATENCY_GAPLESS periods, and for four
- * times as many the next time.
+ * Other groups may use gaps while the cgroup thinks (sutro-gap.c).
  *
  * The aim is well below what is allowed: a second of a disk with 50 requests meets the
  * target with at most 2 late ones.
@@ -111,9 +109,6 @@
 #define SUTRO_LATENCY_LIMIT_TIMES 4U
 /* The limit holds for this long after a request of the cgroup. */
 #define SUTRO_LATENCY_LIMIT_NS (1000 * MS)
-/* If gaps make requests late, gaps are not used for this many periods: at first, at most. */
-#define SUTRO_LATENCY_GAPLESS ((u16)16)
-#define SUTRO_LATENCY_GAPLESS_MAX ((u16)1024)
 /* The largest shared part. */
 #define SUTRO_LATENCY_MOST (SUTRO_PROTECT_WHOLE / 2)
 /* Calm periods after which the limit is raised, and protection ends: at least, at most. */
@@ -229,7 +224,6 @@ static void sutro_latency_judge(struct sutro_latency *latency)
 						: SUTRO_LATENCY_MISSED;
 	WRITE_ONCE(latency->state, state);
 	latency->period = (struct sutro_latency_counts){};
-	latency->gap_late = 0;
 }
 
 /* ---- the limit ---- */
@@ -334,8 +328,6 @@ void sutro_latency_took(struct sutro_latency *latency, u32 nr, u32 nr_late,
 	period->nr_late += nr_late;
 	if (met == SUTRO_LATENCY_MET_NONE)
 		sutro_latency_took_alone(latency, nr, nr_late);
-	else if (met == SUTRO_LATENCY_MET_GAP)
-		latency->gap_late += nr_late;
 	/* Then a period ends with a cycle, of which there is none without other groups. */
 	if (latency->held) {
 		if (!sutro_before(now_ns,
@@ -373,19 +365,6 @@ static bool sutro_latency_ends(const struct sutro_latency *latency, u64 now_ns)
 			      latency->begin_ns + SUTRO_LATENCY_PERIOD_NS));
 }
 
-/* If too many requests are late that met others in gaps, these took longer than estimated. */
-static void sutro_latency_adapt_gaps(struct sutro_latency *latency)
-{
-	if (latency->gapless) {
-		latency->gapless--;
-	} else if (latency->gap_late * SUTRO_LATENCY_AIM > latency->period.nr) {
-		latency->gapless = clamp(latency->gapless_next,
-					 SUTRO_LATENCY_GAPLESS,
-					 SUTRO_LATENCY_GAPLESS_MAX);
-		latency->gapless_next = 4 * latency->gapless;
-	}
-}
-
 /**
  * sutro_latency_adapt - a cycle is over: how much of the next ones is shared?
  * @latency:	the target
@@ -397,7 +376,6 @@ void sutro_latency_adapt(struct sutro_latency *latency, u64 now_ns)
 
 	if (!latency->held || !sutro_latency_ends(latency, now_ns))
 		return;
-	sutro_latency_adapt_gaps(latency);
 	if (latency->period.nr_late)
 		aim = min_t(u64, U32_MAX,
 			    div64_u64((u64)shared * latency->period.nr,

@@ -134,7 +134,6 @@ enum sutro_latency_state {
 enum sutro_latency_met {
 	SUTRO_LATENCY_MET_OTHERS, /* requests of other groups, in a shared window or without */
 	SUTRO_LATENCY_MET_TARGET, /* they waited for a group that is protected for its target */
-	SUTRO_LATENCY_MET_GAP, /* perhaps those of a gap (sutro-gap.c) */
 	SUTRO_LATENCY_MET_NONE,
 };
 
@@ -155,13 +154,10 @@ struct sutro_latency_counts {
  * @limit_us:	device time that other groups may have in flight, 0 = not limited
  * @held:	part of a cycle in which other groups are held back, of
  *		SUTRO_PROTECT_WHOLE
- * @gapless:	periods in which other groups may not use gaps
- * @gapless_next: how many that will be the next time
  * @calm:	periods in which the means were tighter than needed
  * @patience:	such periods after which they are loosened
  * @is_unreachable: the last verdict on @alone
  * @period:	requests of this period
- * @gap_late:	late ones that were submitted in a reserved window, and met others in gaps
  * @alone:	requests that met no request of another group, since the last verdict
  * @begin_ns:	when the first request of @period completed
  */
@@ -170,14 +166,11 @@ struct sutro_latency {
 	u8 state;
 	u32 limit_us;
 	u16 held;
-	u16 gapless;
-	u16 gapless_next;
 	u8 calm;
 	u8 patience;
 	bool is_unreachable;
 	struct sutro_latency_counts period;
 	struct sutro_latency_counts alone;
-	u32 gap_late;
 	u64 begin_ns;
 };
 

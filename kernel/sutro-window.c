@@ -436,11 +436,10 @@ sutro_protect_met(const struct sutro_core *core,
 	if (!protect->clear || !sutro_before(protect->clear_ns, submitted_ns) ||
 	    (!list_is_singular(&protect->groups) &&
 	     (!protect->waited ||
-	      !sutro_before(protect->waited_from_ns, submitted_ns))))
-		return SUTRO_LATENCY_MET_OTHERS;
-	if (core->in_flight > protect->in_flight ||
+	      !sutro_before(protect->waited_from_ns, submitted_ns))) ||
+	    core->in_flight > protect->in_flight ||
 	    !sutro_before(protect->other_done_ns, submitted_ns))
-		return SUTRO_LATENCY_MET_GAP;
+		return SUTRO_LATENCY_MET_OTHERS;
 	return SUTRO_LATENCY_MET_NONE;
 }
 

@@ -216,24 +216,6 @@ static void sutro_test_target_clearly_unreachable(struct kunit *test)
 	KUNIT_EXPECT_FALSE(test, latency->is_unreachable);
 }
 
-/* If requests in gaps make those of the cgroup late, there are none for a while. */
-static void sutro_test_target_gaps(struct kunit *test)
-{
-	struct sutro_test *t = sutro_test_new(test, false);
-	struct sutro_latency *latency = target(test, t);
-	int i;
-
-	latency->held = SUTRO_PROTECT_WHOLE / 2;
-	sutro_latency_took(latency, 128, 10, SUTRO_LATENCY_MET_GAP, t->now_ns);
-	sutro_latency_adapt(latency, t->now_ns);
-	KUNIT_EXPECT_GT(test, latency->gapless, 1);
-	for (i = 0; i < 100 && latency->gapless; i++) {
-		took(t, 128, 2);
-		sutro_latency_adapt(latency, t->now_ns);
-	}
-	KUNIT_EXPECT_EQ(test, latency->gapless, 0);
-}
-
 /* A request may complete after the time that the dispatcher has read: its period has just begun. */
 static void sutro_test_target_of_later_completion(struct kunit *test)
 {
@@ -302,7 +284,6 @@ static struct kunit_case sutro_latency_cases[] = {
 	KUNIT_CASE(sutro_test_target_part),
 	KUNIT_CASE(sutro_test_target_unreachable),
 	KUNIT_CASE(sutro_test_target_clearly_unreachable),
-	KUNIT_CASE(sutro_test_target_gaps),
 	KUNIT_CASE(sutro_test_target_of_later_completion),
 	KUNIT_CASE(sutro_test_target_after_long_time_alone),
 	KUNIT_CASE(sutro_test_latency_beside_target),
