@@ -203,7 +203,6 @@ struct sutro_phase_sum {
  * @shares:	sum of the shares of all groups in @groups, of SUTRO_SHARE_WHOLE; groups that
  *		join or leave without @changed change it in the next cycle
  * @depth:	how many requests they have at most
- * @cached_until_ns: until when the device works on writes that its cache took
  * @gap_end_ns:	in a gap, when requests of other groups have to be done
  * @limits:	the group that is expected back then; NULL if there is none
  * @gap_more:	by how much more than estimated requests take in gaps, of 2048
@@ -279,7 +278,6 @@ struct sutro_protect {
 	u64 away_sent_ns;
 	u64 shares;
 	u32 depth;
-	u64 cached_until_ns;
 	u64 gap_end_ns;
 	const struct sutro_group_protect *limits;
 	u32 gap_more;
@@ -469,7 +467,6 @@ void sutro_gap_back(struct sutro_core *core, const struct sutro_group *group,
 bool sutro_gap_is_over(const struct sutro_core *core, u64 cost_ns, u64 now_ns);
 struct sutro_group *sutro_gap_last(const struct sutro_core *core);
 void sutro_gap_missed(struct sutro_core *core, u64 least_ns);
-void sutro_gap_cached(struct sutro_core *core, u64 cost_ns);
 bool sutro_gap_draw(struct sutro_protect *protect, struct sutro_group *group,
 		    u64 cost_ns, u64 *chances);
 bool sutro_gap_skips(const struct sutro_core *core,

@@ -215,9 +215,6 @@ void sutro_send(struct sutro_queue *sq, struct request *rq, bool prompt,
 	sblkg->group.caches = sutro_rq_caches(rq);
 	sq->core.async = !rq_is_sync(rq);
 	sutro_core_dispatch(&sq->core, &sblkg->group, estimate_ns);
-	if (sutro_protects(&sq->core.protect) && !sblkg->rotational &&
-	    sutro_rq_caches(rq))
-		sutro_gap_cached(&sq->core, estimate_ns);
 	if (prompt && sutro_op_commits(rq->cmd_flags)) {
 		rq->fifo_time |= SUTRO_RQ_COMMIT;
 		sutro_core_commit(&sq->core, &sblkg->group, now_ns);

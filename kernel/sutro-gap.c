@@ -31,9 +31,6 @@
  *	b's reads of 256 KiB take 1.9 ms, and are estimated at 0.9.  After some reads of a
  *	have waited for them, the factor is about 2.1, and one of b's fits into 3 ms.
  *
- * A drive with a write cache completes writes when it has the data, and works on them later.  It is
- * expected to be done with them after the sum of their estimates.
- *
  * A rotational device serves one request after another, so there is no latency beyond the
  * device time.  Costs are measured exactly there, and vary with seeks: a request is sent if an
  * expensive one of others would fit in, and the factor is 1.  A protected stream would pay a seek
@@ -69,8 +66,6 @@
 #define SUTRO_GAP_WHOLE 2048U
 #define SUTRO_GAP_MORE_MAX (7 * SUTRO_GAP_WHOLE)
 #define SUTRO_GAP_LATE_PART 10
-/* Device time of data in a cache: estimates that are too high must not add up. */
-#define SUTRO_GAP_CACHED_MAX_NS (50 * 1000 * US)
 /* The whole device, of which a group has its share, divided by costs of up to a second. */
 #define SUTRO_GAP_SHARE_WHOLE BIT_ULL(44)
 
@@ -107,20 +102,6 @@ u64 sutro_gap_needs_ns(const struct sutro_core *core, u64 cost_ns)
 		return all_ns + core->in_flight_ns / 2;
 	return sutro_gap_scaled(&core->protect, all_ns) +
 	       5 * core->tunables.latency_ns / 2;
-}
-
-/*
- * Until when does the device work on one more request of another group, which costs @cost_ns, and
- * on data in its cache?
- */
-static u64 sutro_gap_done_ns(const struct sutro_core *core, u64 cost_ns,
-			     u64 now_ns)
-{
-	u64 done_ns = now_ns + sutro_gap_needs_ns(core, cost_ns);
-	u64 cached_ns = core->protect.cached_until_ns +
-			sutro_gap_scaled(&core->protect, cost_ns);
-
-	return sutro_before(done_ns, cached_ns) ? cached_ns : done_ns;
 }
 
 /*
@@ -274,7 +255,7 @@ struct sutro_group *sutro_protect_awaited(struct sutro_core *core, u64 now_ns)
  */
 bool sutro_gap_is_over(const struct sutro_core *core, u64 cost_ns, u64 now_ns)
 {
-	return !sutro_before(sutro_gap_done_ns(core, cost_ns, now_ns),
+	return !sutro_before(now_ns + sutro_gap_needs_ns(core, cost_ns),
 			     core->protect.gap_end_ns);
 }
 
@@ -297,23 +278,6 @@ void sutro_gap_missed(struct sutro_core *core, u64 least_ns)
 	list_for_each_entry(own, &core->protect.groups, list)
 		if (sutro_think_quiet_us(&own->think) * US <= needs_ns)
 			core->protect.unfit = true;
-}
-
-/**
- * sutro_gap_cached - a write is sent that the cache of a drive without seeks may take
- * @core:	the leaf
- * @cost_ns:	device time that it will use, before or after it completes
- */
-void sutro_gap_cached(struct sutro_core *core, u64 cost_ns)
-{
-	u64 *until_ns = &core->protect.cached_until_ns;
-	u64 most_ns = core->now_ns + SUTRO_GAP_CACHED_MAX_NS;
-
-	if (sutro_before(*until_ns, core->now_ns))
-		*until_ns = core->now_ns;
-	*until_ns += sutro_gap_scaled(&core->protect, cost_ns);
-	if (sutro_before(most_ns, *until_ns))
-		*until_ns = most_ns;
 }
 
 /**

@@ -201,24 +201,6 @@ static void sutro_test_late_beside_sensitive(struct kunit *test)
 	KUNIT_EXPECT_GE(test, nr[1], nr[0] * 18 / 10);
 }
 
-/* The cache of a drive completes writes at once; the drive works on them in the rest of a gap. */
-static void sutro_test_cached_in_gaps(struct kunit *test)
-{
-	struct sutro_test *t = gap_new(test);
-
-	sutro_gap_cached(&t->core, 4 * MS);
-	KUNIT_EXPECT_FALSE(test, fits(t, 2 * MS));
-	KUNIT_EXPECT_TRUE(test, fits(t, MS / 2));
-	t->a.empty_since_ns += 5 * MS;
-	t->now_ns += 5 * MS;
-	KUNIT_EXPECT_TRUE(test, fits(t, 2 * MS));
-	/* Estimates that are too high do not add up. */
-	sutro_gap_cached(&t->core, 1000 * MS);
-	t->a.empty_since_ns += 100 * MS;
-	t->now_ns += 100 * MS;
-	KUNIT_EXPECT_TRUE(test, fits(t, 2 * MS));
-}
-
 /* Shares divide the time among groups that are served out of turn. */
 static void sutro_test_out_of_turn(struct kunit *test)
 {
@@ -268,7 +250,6 @@ static struct kunit_case sutro_gap_cases[] = {
 	KUNIT_CASE(sutro_test_light_request),
 	KUNIT_CASE(sutro_test_gap_begins_later),
 	KUNIT_CASE(sutro_test_late_beside_sensitive),
-	KUNIT_CASE(sutro_test_cached_in_gaps),
 	KUNIT_CASE(sutro_test_out_of_turn),
 	KUNIT_CASE(sutro_test_unfit),
 	{}

@@ -278,9 +278,6 @@ static struct rq *leaf_select(struct leaf *leaf)
 	core->caches = leaf_caches(leaf, rq);
 	leaf->core.async = !rq->sync;
 	sutro_core_dispatch(&leaf->core, core, rq->estimate_ns);
-	if (sutro_protects(&leaf->core.protect) &&
-	    !leaf->core.tunables.rotational && leaf_caches(leaf, rq))
-		sutro_gap_cached(&leaf->core, rq->estimate_ns);
 	if (!core->queued)
 		sutro_probe_leave(&group->peer);
 	if (!leaf->core.queued)
