@@ -27,16 +27,11 @@
  * wait for that each time, although it uses next to nothing of the device.  So in a reserved
  * window, a group that has had one cheap request only for SUTRO_STARVED_LIGHT_NS is served,
  * unless it has been served in advance.  Such requests take one part in 257 of the time from
- * protected groups.  They wait for at most SUTRO_STARVED_YIELD_NS until nothing of protected groups
- * is at the device, or queued: those that think are not disturbed then.
+ * protected groups.
  *
  *	A database of weight 1000 keeps an ssd busy, beside writes of 1 MiB.  A shell of weight
  *	100 reads 4 KiB 10 times a second.  99 % of its reads take less than 20 ms, and 2 s
  *	without this; the database has 0.97 of its rate.
- *
- *	A service of weight 1000 reads 16 KiB in 75 us and thinks for 1 ms, beside writes of 1 MiB,
- *	0.3 ms each.  One is due after 120 ms, when the next read arrives, and made it take 0.3 ms.
- *	Sent when the read is done, it takes no time of the service.
  */
 #include "sutro-core.h"
 
@@ -44,8 +39,6 @@
 #define SUTRO_STARVED_NS (5 * 1000 * 1000000ULL)
 /* In reserved windows the only request of a group waits for no longer than this. */
 #define SUTRO_STARVED_LIGHT_NS (16 * 1000000ULL)
-/* For this long it waits for a moment in which nothing of protected groups is at the device. */
-#define SUTRO_STARVED_YIELD_NS (4 * 1000000ULL)
 /* If the one before used no more device time than this. */
 #define SUTRO_STARVED_CHEAP_NS (500 * 1000U)
 /* Time for protected groups, for each ns of such a request. */
@@ -85,21 +78,6 @@ static bool sutro_starved_may_be_light(const struct sutro_core *core)
 	       !protect->by_target && !core->tunables.rotational;
 }
 
-/*
- * Does a request out of turn wait until those of protected groups are done?  Then it has the time
- * until they are back.
- */
-static bool sutro_starved_yields(const struct sutro_core *core,
-				 const struct sutro_group *group, u64 now_ns)
-{
-	u64 due_ns = group->waits_since_ns + SUTRO_STARVED_LIGHT_NS;
-
-	if (sutro_before(due_ns, core->starved_until_ns))
-		due_ns = core->starved_until_ns;
-	return sutro_before(now_ns, due_ns + SUTRO_STARVED_YIELD_NS) &&
-	       (core->protect.in_flight || sutro_protect_next(core, true));
-}
-
 /* Of the groups that have waited longest, one whose only request waits. */
 static struct sutro_group *sutro_starved_light(const struct sutro_core *core,
 					       u64 now_ns)
@@ -115,9 +93,7 @@ static struct sutro_group *sutro_starved_light(const struct sutro_core *core,
 		if (group->queued == 1 && !group->in_flight && group->cheap &&
 		    !sutro_group_protected(group) &&
 		    sutro_group_lag_ns(group) >= 0)
-			return sutro_starved_yields(core, group, now_ns)
-				       ? NULL
-				       : group;
+			return group;
 	}
 	return NULL;
 }
