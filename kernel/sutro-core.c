@@ -145,16 +145,6 @@ static void sutro_learn_arrival(struct sutro_core *core,
 			   SUTRO_THINK_SHIFT;
 }
 
-/* Does a group that misses its latency target, and is not half a slice ahead, go first? */
-static bool sutro_core_is_urgent(const struct sutro_core *core,
-				 struct sutro_group *group)
-{
-	const struct sutro_latency *latency = sutro_latency_of(group);
-
-	return latency && latency->limit_us &&
-	       sutro_tree_may_borrow(group, core->tunables.slice_ns / 2);
-}
-
 /* Do streams wait for a group (sutro-select.c)?  If so, count its requests. */
 static void sutro_learn_sensitive(struct sutro_core *core,
 				  struct sutro_group *group, bool wakes)
@@ -214,9 +204,8 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 		sutro_tree_compare(group, core->in_service, &woken, &served);
 		if (woken->class < served->class ||
 		    (woken->class == served->class &&
-		     ((sutro_owes(core, served, woken) &&
-		       !sutro_sensitive_waits(core, group)) ||
-		      sutro_core_is_urgent(core, group))))
+		     sutro_owes(core, served, woken) &&
+		     !sutro_sensitive_waits(core, group)))
 			core->preempt = true;
 	}
 }

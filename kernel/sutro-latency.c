@@ -21,10 +21,9 @@
  *
  *  - Groups without a target may have only a part of the target in flight, estimated in
  *    device time, or one request.  A request of the cgroup then finds little at the
- *    device, and on a rotational one preempts the slice of another group.  After
- *    SUTRO_LATENCY_FEW periods with at most one late request in SUTRO_LATENCY_AIM the
- *    limit doubles, until there is none.  When the target is missed again, the limit
- *    begins anew, and doubles after twice as many periods.
+ *    device.  After SUTRO_LATENCY_FEW periods with at most one late request in
+ *    SUTRO_LATENCY_AIM the limit doubles, until there is none.  When the target is missed
+ *    again, the limit begins anew, and doubles after twice as many periods.
  *
  *  - The cgroup is protected (sutro-protect.c): other groups are served in the shared
  *    window of each cycle only, which is the shortest one at first.  Nearly all late
