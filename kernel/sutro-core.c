@@ -89,8 +89,9 @@
  *	merging, stages, notes	Instructions; Scale	a stage for each CPU
  *	 merge, stage, notes
  *
- * Documentation/decisions/2026-11-22-mechanisms-without-results.rst has the experiments in
- * which mechanisms were switched off one by one.
+ * Documentation/decisions/2026-11-22-mechanisms-without-results.rst and
+ * 2026-11-30-mechanisms-removed.rst have the experiments in which mechanisms were switched off
+ * one by one.
  */
 #include "sutro-core.h"
 
