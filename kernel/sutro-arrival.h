@@ -112,6 +112,9 @@ void sutro_slots_see(struct sutro_queue *sq, struct bio *bio);
 void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 		      struct sutro_turns *turns, const struct sutro_group *at,
 		      struct sutro_waiter *waiter);
+void sutro_turns_renew(struct sutro_queue *sq, struct sutro_turns *turns,
+		       const struct sutro_group *at,
+		       struct sutro_waiter *waiter);
 bool sutro_turns_end(struct sutro_queue *sq, struct sutro_turns *turns,
 		     struct sutro_waiter *waiter);
 void sutro_turns_next(struct sutro_queue *sq, struct sutro_turns *turns);

@@ -111,7 +111,8 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 			if (is_promised || !is_full || quota.turns != turns)
 				break;
 			sutro_wait_for_slot(sq, sblkg);
-			io_schedule_timeout(SUTRO_SLOT_LOOK);
+			if (!io_schedule_timeout(SUTRO_SLOT_LOOK))
+				sutro_turns_renew(sq, turns, at, &waiter);
 		}
 		__set_current_state(TASK_RUNNING);
 		is_promised = sutro_turns_end(sq, turns, &waiter);

@@ -15,6 +15,13 @@
  *
  * A lower class has no turn while submitters of a higher one wait, for SUTRO_SLOT_AGE at most.
  *
+ * A submitter that waits looks at its turn each SUTRO_SLOT_LOOK.  If its group has a larger weight
+ * or a higher class since, its turn is earlier.
+ *
+ *	64 slots, 100 groups of weight 1000, and one of weight 10 that has used 10 ms more than its
+ *	share: its turn is at 100 ms of vtime, which the others reach after 100 s.  At a weight of
+ *	10000, its turn is at 0.1 ms, which they reach after 0.1 s.
+ *
  * The turn of a light group may be far away.  Its task cannot be killed while it waits, and may
  * hold a lock that others need.  So a submitter that has waited for SUTRO_SLOT_STARVED is starved,
  * as is a group with a queued request (sutro-starved.c).  Of SUTRO_AGE_PART + 1 slots that are
@@ -95,6 +102,18 @@ static struct sutro_waiter *sutro_next_waiter(struct sutro_queue *sq,
 	return sutro_starved_waiter(sq, turns) ?: sutro_first_waiter(turns);
 }
 
+/* Its turn, among those that wait where it does. */
+static struct sutro_turn sutro_waiter_turn(const struct sutro_waiter *waiter,
+					   const struct sutro_group *at)
+{
+	struct sutro_blkg *sblkg = sutro_blkg_of(waiter->group);
+
+	/* Usually all of them are of the same group, and have no order but that of time. */
+	if (waiter->turns == &sblkg->turns && !atomic_read(&sblkg->nr_below))
+		return (struct sutro_turn){};
+	return sutro_turn_of(waiter->group, at);
+}
+
 static void sutro_turns_erase(struct sutro_queue *sq, struct sutro_turns *turns,
 			      struct sutro_waiter *waiter)
 {
@@ -122,13 +141,38 @@ void sutro_turns_wait(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	waiter->task = current;
 	waiter->turns = turns;
 	waiter->group = group;
-	/* Usually all of them are of the same group, and have no order but that of time. */
-	if (turns != &sblkg->turns || atomic_read(&sblkg->nr_below))
-		waiter->turn = sutro_turn_of(group, at);
+	waiter->turn = sutro_waiter_turn(waiter, at);
 	spin_lock_irqsave(&sq->turn_lock, flags);
 	WRITE_ONCE(group->slot_waiters, group->slot_waiters + 1);
 	rb_add(&waiter->node, &turns->waiters, sutro_waiter_less);
 	rb_add(&waiter->oldest_node, &sq->oldest, sutro_waiter_older);
+	spin_unlock_irqrestore(&sq->turn_lock, flags);
+}
+
+/**
+ * sutro_turns_renew - is the turn of the running task earlier than when it began to wait?
+ * @sq:		the leaf
+ * @turns:	where it waits
+ * @at:		as for sutro_turns_wait()
+ * @waiter:	likewise
+ *
+ * Its place never gets worse: others of its group have been served since, and it has waited.
+ */
+void sutro_turns_renew(struct sutro_queue *sq, struct sutro_turns *turns,
+		       const struct sutro_group *at,
+		       struct sutro_waiter *waiter)
+{
+	struct sutro_turn turn = sutro_waiter_turn(waiter, at);
+	unsigned long flags;
+
+	if (!sutro_turn_before(&turn, &waiter->turn))
+		return;
+	spin_lock_irqsave(&sq->turn_lock, flags);
+	if (!waiter->is_promised) {
+		rb_erase(&waiter->node, &turns->waiters);
+		waiter->turn = turn;
+		rb_add(&waiter->node, &turns->waiters, sutro_waiter_less);
+	}
 	spin_unlock_irqrestore(&sq->turn_lock, flags);
 }
 

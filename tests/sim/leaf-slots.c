@@ -7,6 +7,9 @@
 
 #include <assert.h>
 
+/* As SUTRO_SLOT_LOOK (sutro-slots.c). */
+#define SLOT_LOOK_NS (100 * NSEC_PER_MSEC)
+
 /* Slots that protected groups have without a turn, and do not use. */
 static u32 leaf_kept(const struct leaf *leaf)
 {
@@ -153,12 +156,53 @@ static bool leaf_begins_turns(const struct leaf *leaf,
 			 sutro_is_crowded(&leaf->core, leaf->slots));
 }
 
+/* Do those that wait stand in the order of their turns? */
+static bool leaf_is_ordered(const struct leaf *leaf,
+			    const struct leaf_group *group)
+{
+	return leaf_takes_turns(leaf, group) || group->core.depth > 1;
+}
+
+/* A client waits before those that have a later turn, of the first @nr. */
+static void leaf_place(struct leaf *leaf, const struct slot_waiter *waiter,
+		       u32 nr)
+{
+	u32 i = nr;
+
+	if (leaf_is_ordered(leaf, waiter->group))
+		for (; i; i--) {
+			if (!sutro_turn_before(&waiter->turn,
+					       &leaf->waiters[i - 1].turn))
+				break;
+			leaf->waiters[i] = leaf->waiters[i - 1];
+		}
+	leaf->waiters[i] = *waiter;
+}
+
+/* Those that wait look at their turns now and then, as in sutro_turns_renew(). */
+static void leaf_renew_turns(struct leaf *leaf)
+{
+	u64 now_ns = leaf->clock->now_ns;
+	u32 i;
+
+	for (i = 0; i < leaf->nr_waiters; i++) {
+		struct slot_waiter waiter = leaf->waiters[i];
+
+		if (now_ns - waiter.looked_ns < SLOT_LOOK_NS)
+			continue;
+		leaf->waiters[i].looked_ns = now_ns;
+		waiter.looked_ns = now_ns;
+		waiter.turn = leaf_turn(leaf, waiter.group);
+		if (sutro_turn_before(&waiter.turn, &leaf->waiters[i].turn))
+			leaf_place(leaf, &waiter, i);
+	}
+}
+
 /* Wake up a client when its group may have one more request. */
 void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		    leaf_slot_fn *fn, void *client)
 {
 	struct slot_waiter waiter = { group, sync, fn, client };
-	u32 i = leaf->nr_waiters;
 
 	assert(leaf->nr_waiters < LEAF_MAX_WAITERS);
 	/* Others wait for a tag of blk-mq. */
@@ -169,16 +213,9 @@ void leaf_wait_slot(struct leaf *leaf, struct leaf_group *group, bool sync,
 		sutro_core_wait_slot(&leaf->core, &group->core,
 				     leaf->clock->now_ns);
 	waiter.turn = leaf_turn(leaf, group);
-	leaf->nr_waiters++;
+	waiter.looked_ns = leaf->clock->now_ns;
 	leaf->turns |= leaf_begins_turns(leaf, &waiter);
-	if (leaf_takes_turns(leaf, group) || group->core.depth > 1)
-		for (; i; i--) {
-			if (!sutro_turn_before(&waiter.turn,
-					       &leaf->waiters[i - 1].turn))
-				break;
-			leaf->waiters[i] = leaf->waiters[i - 1];
-		}
-	leaf->waiters[i] = waiter;
+	leaf_place(leaf, &waiter, leaf->nr_waiters++);
 }
 
 /* A client that was woken up takes its slot, or needs none. */
@@ -205,6 +242,7 @@ void leaf_free_slot(struct leaf *leaf, struct leaf_group *group, bool sync)
 	leaf->slots_used--;
 	leaf->slots_async -= !sync;
 	leaf_count(group, -1);
+	leaf_renew_turns(leaf);
 	for (i = 0; i < leaf->nr_waiters; i++) {
 		struct slot_waiter *waiter = &leaf->waiters[i];
 		bool is_passed = waits && leaf_takes_turns(leaf, waiter->group);

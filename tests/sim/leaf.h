@@ -128,6 +128,7 @@ static inline struct leaf_group *leaf_group_of(struct sutro_group *core)
  * @turn:	its turn among all of the leaf
  * @limited:	its group, an ancestor or the turns of others keep it from a slot, not only the lack
  *		of a tag
+ * @looked_ns:	when it last looked at its turn
  */
 struct slot_waiter {
 	struct leaf_group *group;
@@ -136,6 +137,7 @@ struct slot_waiter {
 	void *client;
 	struct sutro_turn turn;
 	bool limited;
+	u64 looked_ns;
 };
 
 #define LEAF_MAX_WAITERS 1024
