@@ -452,6 +452,24 @@ static inline bool sutro_is_crowded(const struct sutro_core *core, u32 slots)
 	return READ_ONCE(core->nr_active) > 3 * slots / 4;
 }
 
+/*
+ * How many of all slots do protected groups have without a turn?  As large a part as their share or
+ * the time that is reserved for them, as far as they may use that; an eighth at least, and all but
+ * an eighth at most.  A hint.
+ */
+static inline u32 sutro_protect_slots(const struct sutro_protect *protect,
+				      u32 slots)
+{
+	u32 least = slots / SUTRO_LEFT_PART;
+	u64 part = max(READ_ONCE(protect->share), READ_ONCE(protect->reserve));
+
+	if (!sutro_protects(protect))
+		return least;
+	part = min(part * slots / SUTRO_PROTECT_WHOLE,
+		   2 * (u64)READ_ONCE(protect->depth));
+	return clamp_t(u64, part, least, slots - least);
+}
+
 struct sutro_turn sutro_turn_of(const struct sutro_group *group,
 				const struct sutro_group *at);
 

@@ -10,12 +10,17 @@
 /* As SUTRO_SLOT_LOOK (sutro-slots.c). */
 #define SLOT_LOOK_NS (100 * NSEC_PER_MSEC)
 
+/* Of the slots that are kept for protected groups, those that they do not use. */
+static u32 leaf_unused(const struct leaf *leaf, u32 kept)
+{
+	return kept - min(kept, leaf->core.protect.requests);
+}
+
 /* Slots that protected groups have without a turn, and do not use. */
 static u32 leaf_kept(const struct leaf *leaf)
 {
-	u32 kept = leaf->slots / SUTRO_LEFT_PART;
-
-	return kept - min(kept, leaf->core.protect.requests);
+	return leaf_unused(leaf, sutro_protect_slots(&leaf->core.protect,
+						     leaf->slots));
 }
 
 /* Are others held back for the next request of a group, because of seeks? */
@@ -118,7 +123,7 @@ static bool leaf_has_room(const struct leaf *leaf, struct leaf_group *group,
 	u32 async_slots = 3 * leaf->slots / 4, left = 0;
 
 	if (leaf_is_held_back(leaf, group) && group->requests) {
-		left = leaf_kept(leaf);
+		left = leaf_unused(leaf, leaf->slots / SUTRO_LEFT_PART);
 		async_slots -= left;
 	}
 	left = max(left, leaf_left(leaf, group));

@@ -470,3 +470,17 @@ def test_sanitized(monkeypatch: pytest.MonkeyPatch) -> None:
     sanitized = besieged(RANDOM, 0.6).run()
     assert sanitized.promises[0]["weight"] == plain.promises[0]["weight"]
     assert sanitized.clients == plain.clients
+
+
+@pytest.mark.parametrize("readers", [40, 100])
+def test_more_units_than_slots(readers: int) -> None:
+    """A floor holds beside many units with a request each, and these have the rest of the disk."""
+    s = disks(1, FLASH, seconds=12)
+    s.add("volume", leaves=1)
+    unit = s.unit(random=1, bytes=4096, iodepth=32)
+    for _ in range(readers):
+        s.unit(1000, random=1, bytes=16384, iodepth=1)
+    s.add("promise", cgroup=unit, floor=0.5 * s.alone(0))
+    result = s.run()
+    assert result.worst(0, SETTLED_S) >= 0.95
+    assert result.total(SETTLED_S) >= 0.9 * s.run(control=False).total(SETTLED_S)
