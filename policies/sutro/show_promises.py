@@ -128,7 +128,7 @@ def explained(out: Output, found: list[Dict]) -> None:
             rate = "" if key in TARGETS else f"{granted(promise)}, "
             out.print(f"  granted {rate}{percent(promise['granted'])} {of}")
         if promise["reserve"]:
-            out.print(f"  {_reserve(promise)}")
+            out.print(f"  {reserved(promise)}")
         if promise["amplification"]:
             bytes_ = f"{promise['amplification']:.2f} bytes at the leaves"
             out.print(f"  {bytes_} for each byte of the unit")
@@ -138,11 +138,12 @@ def explained(out: Output, found: list[Dict]) -> None:
             out.print(_needs(promise))
 
 
-def _reserve(promise: Dict) -> str:
+def reserved(promise: Dict) -> str:
     """The time that is reserved for a floor, and its price for other units."""
     part = f"{percent(promise['reserve'])} of the time of its leaves is reserved for it"
-    prices = [f"{percent(leaf['price'])} of {leaf['leaf']}" for leaf in promise["leaves"]]
-    return f"{part}, which costs other units {', '.join(prices)}"
+    priced = [leaf for leaf in promise["leaves"] if leaf["price"]]
+    prices = [f"{percent(leaf['price'])} of {leaf['leaf']}" for leaf in priced]
+    return f"{part}, which costs other units {', '.join(prices) or 'nothing'}"
 
 
 def _needs(promise: Dict) -> Table:

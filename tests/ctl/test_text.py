@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.padding import Padding
 from rich.tree import Tree
+from sutro.show_promises import reserved
 from sutro.text import Output, columns, console, scheduler, size
 from sutro.values import percent
 
@@ -36,6 +37,23 @@ def test_size_is_short_and_near(count):
     number, unit = re.fullmatch(r"([0-9.]+) ([KMGTPE]?i?B)", text).groups()
     power = "BKMGTPE".index(unit[0])
     assert float(number) * 1024**power == pytest.approx(count, rel=0.006, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("prices", "text"),
+    [
+        ((0.12, 0.034), "12.0 % of /dev/sda, 3.4 % of /dev/sdb"),
+        ((0.0, 0.034), "3.4 % of /dev/sdb"),
+        ((0.0, 0.0), "nothing"),
+    ],
+)
+def test_price_of_reserved_time(prices, text):
+    leaves = [
+        {"leaf": f"/dev/sd{letter}", "price": price}
+        for letter, price in zip("ab", prices, strict=True)
+    ]
+    line = "30.0 % of the time of its leaves is reserved for it, which costs other units " + text
+    assert reserved({"reserve": 0.3, "leaves": leaves}) == line
 
 
 @pytest.mark.parametrize(
