@@ -35,18 +35,20 @@
  * The reserve begins with the largest share that the floor takes of a leaf. Then it is the
  * price of the target in reserved time, as a share is its price in device time:
  *
- *	reserve = target * mean(reserve in force) / mean(rate)
+ *	reserve = mean(reserve in force) * target / mean(rate)
  *
  * Both means begin with the reserve and decay with FOLLOW_S, so the quotient is right as
  * soon as a tick has measured the rate of its windows. It converges, because the rate is
  * X * (reserve - d) + s, where d is lost to draining and s is received in shared windows.
- * It doubles in a tick at most, because requests that were sent before complete first.
+ * As s does not grow with the reserve, a unit below its target would have it after some
+ * seconds only. So its quotient is squared. It doubles in a tick at most, because requests
+ * that were sent before complete first.
  * The target is a little more than the granted part of the floor. A reserve that has
  * become small ends, and none is in force while a unit is idle. Where the demand of the
  * unit is less than the target, law-release.c finds the reserve.
  *
  *	A unit with a floor of 30 MB/s had 0.3 of the time in the last second, and
- *	received 20 MB/s. Its target is 31.8, and its reserve 31.8 * 0.3 / 20 = 0.48.
+ *	received 25 MB/s. Its target is 31.8, and its reserve 0.3 * (31.8 / 25)^2 = 0.49.
  *
  * Time is reserved for a cgroup, so the windows serve all floors of the unit: the largest
  * of their reserves is in force. It counts as needed, together with the needs of the
@@ -239,6 +241,14 @@ static bool promise_needs_more(const struct promise *p, double target)
 	return p->keep_s > 0 && p->steady_rate >= NEARLY_ENOUGH * target;
 }
 
+/* The reserve that gives the unit its target, by the means. */
+static double promise_price(const struct promise *p, double target)
+{
+	double ratio = target / fmax(p->reserve_rate, 1e-9 * target);
+
+	return p->reserve_mean * ratio * fmax(ratio, 1);
+}
+
 static void promise_follow(const struct control *c, struct promise *p,
 			   double target, double dt_s)
 {
@@ -254,9 +264,7 @@ static void promise_follow(const struct control *c, struct promise *p,
 		reserve = control_release(p, dt_s);
 	} else {
 		p->released_from = 0;
-		reserve = fmin(target * p->reserve_mean /
-				       fmax(p->reserve_rate, 1e-9 * target),
-			       2 * p->reserve);
+		reserve = fmin(promise_price(p, target), 2 * p->reserve);
 	}
 	p->reserve = fmin(reserve, promise_most(c, p));
 	if (p->reserve < RESERVE_LEAST)

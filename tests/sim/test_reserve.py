@@ -128,6 +128,20 @@ def test_nothing_is_reserved_before_a_weight_is_in_force(seed: int) -> None:
     assert result.held(0, SETTLED_S) >= 1
 
 
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_reserve_follows_a_competitor_that_returns(seed: int) -> None:
+    """The stream of writes pays for probes of its requests first, and has no service for 2 s."""
+    bus = {"kind": 1, "bus_kbps": 24000, "queue_depth": 8, "size_mb": 1024}
+    s = disks(1, bus, seconds=12, seed=seed)
+    s.add("volume", leaves=1)
+    cgroup = s.unit(100, **CLIENTS["sync-4k-write"])
+    for name in ("deep", "deep", "writes-1m"):
+        s.unit(1000, **CLIENTS[name])
+    floor = 0.5 * s.alone(0)
+    s.add("promise", cgroup=cgroup, reads=0, writes=1, floor=floor, importance=1)
+    assert s.run().worst(0, SETTLED_S) >= 0.95
+
+
 def test_reserve_ends_with_the_competition() -> None:
     """When the others stop, reserved time is released."""
     result = shallow("sync-4k", "chunks", stop=8).run()
