@@ -92,10 +92,7 @@ static void sutro_sleep_for_slot(struct sutro_queue *sq,
 	do {
 		const struct sutro_group *at = &quota.sblkg->group;
 		struct sutro_turns *turns = quota.turns;
-		struct sutro_waiter waiter = {
-			.since = since,
-			.left = sutro_left_in_crowd(sq, sblkg),
-		};
+		struct sutro_waiter waiter = { .since = since };
 		bool is_promised;
 
 		sutro_turns_wait(sq, sblkg, turns, at, &waiter);

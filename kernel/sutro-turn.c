@@ -127,7 +127,7 @@ static void sutro_turns_erase(struct sutro_queue *sq, struct sutro_turns *turns,
  * @sblkg:	its group
  * @turns:	where
  * @at:		the group that @turns are of; the root for those of the leaf
- * @waiter:	zeroed, but for @since and the slots that it leaves to others
+ * @waiter:	zeroed, but for @since
  *
  * The caller then looks whether there is one, before it sleeps.
  */
@@ -247,11 +247,15 @@ void sutro_turns_serve(struct sutro_queue *sq, unsigned int slots,
 	struct sutro_turns *turns = &sq->turns;
 	struct sutro_waiter *next;
 	unsigned long flags;
+	unsigned int left;
 
 	spin_lock_irqsave(&sq->turn_lock, flags);
 	for (;;) {
 		next = sutro_next_waiter(sq, turns);
-		if (!next || used + turns->promised + next->left >= slots)
+		if (!next)
+			break;
+		left = sutro_left_in_crowd(sq, sutro_blkg_of(next->group));
+		if (used + turns->promised + left >= slots)
 			break;
 		sutro_turns_promise(sq, turns, next);
 	}

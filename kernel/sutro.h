@@ -143,7 +143,6 @@ struct sutro_turns {
  * @task:	the task that sleeps
  * @group:	its group
  * @turn:	its turn
- * @left:	how many of all slots it leaves to others
  * @is_promised: it was woken for a slot
  */
 struct sutro_waiter {
@@ -154,7 +153,6 @@ struct sutro_waiter {
 	struct task_struct *task;
 	struct sutro_group *group;
 	struct sutro_turn turn;
-	unsigned int left;
 	bool is_promised;
 };
 

@@ -31,6 +31,29 @@ static bool leaf_is_in_service(const struct leaf *leaf,
 	       &group->core == leaf->core.in_service;
 }
 
+/* Do others have to wait for protected groups, or for latency targets? */
+static bool leaf_is_held_back(const struct leaf *leaf,
+			      const struct leaf_group *group)
+{
+	if (sutro_protects(&leaf->core.protect))
+		return !sutro_group_protected(&group->core);
+	return leaf->core.limit_ns && !sutro_latency_late_ns(&group->core);
+}
+
+/* As sutro_protected_lack(). */
+static u32 leaf_protected_lack(const struct leaf *leaf,
+			       const struct leaf_group *group)
+{
+	u32 used = leaf->slots_used + leaf->slots_promised;
+	u32 least = leaf_unused(leaf, leaf->slots / SUTRO_LEFT_PART);
+
+	return sutro_protects(&leaf->core.protect) &&
+			       leaf_is_held_back(leaf, group) &&
+			       used + least >= leaf->slots
+		       ? least
+		       : 0;
+}
+
 /* Do groups take turns for slots, and is a group one of them? */
 static bool leaf_takes_turns(const struct leaf *leaf,
 			     const struct leaf_group *group)
@@ -44,15 +67,6 @@ static bool leaf_takes_turns(const struct leaf *leaf,
 	return !leaf_is_in_service(leaf, group);
 }
 
-/* Do others have to wait for protected groups, or for latency targets? */
-static bool leaf_is_held_back(const struct leaf *leaf,
-			      const struct leaf_group *group)
-{
-	if (sutro_protects(&leaf->core.protect))
-		return !sutro_group_protected(&group->core);
-	return leaf->core.limit_ns && !sutro_latency_late_ns(&group->core);
-}
-
 /* Slots that a group leaves to others in a crowd. */
 static u32 leaf_left(const struct leaf *leaf, const struct leaf_group *group)
 {
@@ -64,7 +78,7 @@ static u32 leaf_left(const struct leaf *leaf, const struct leaf_group *group)
 	return leaves && leaf_takes_turns(leaf, group) &&
 			       sutro_is_crowded(&leaf->core, leaf->slots)
 		       ? leaf_kept(leaf)
-		       : 0;
+		       : leaf_protected_lack(leaf, group);
 }
 
 /* Its turn among all of the leaf. */
@@ -157,8 +171,9 @@ static bool leaf_begins_turns(const struct leaf *leaf,
 
 	if (leaf->fifo || !waiter->sync || !leaf_has_quota(leaf, waiter->group))
 		return false;
-	return takes || (!waiter->group->requests &&
-			 sutro_is_crowded(&leaf->core, leaf->slots));
+	return takes || leaf_protected_lack(leaf, waiter->group) ||
+	       (!waiter->group->requests &&
+		sutro_is_crowded(&leaf->core, leaf->slots));
 }
 
 /* Do those that wait stand in the order of their turns? */

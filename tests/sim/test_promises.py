@@ -484,3 +484,19 @@ def test_more_units_than_slots(readers: int) -> None:
     result = s.run()
     assert result.worst(0, SETTLED_S) >= 0.95
     assert result.total(SETTLED_S) >= 0.9 * s.run(control=False).total(SETTLED_S)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_short_units_on_a_slow_disk(seed: int) -> None:
+    """Seven new units a second send 32 requests each and end: these wait in all request slots."""
+    s = disks(1, seconds=16, seed=seed)
+    s.add("volume", leaves=1)
+    unit = s.unit(random=1, bytes=16384, iodepth=8)
+    for number in range(100):
+        begin = 1 + 0.14 * number
+        times = {"start": begin, "stop": begin + 0.4}
+        s.unit(1000, random=1, bytes=65536, iodepth=32, **times)
+    s.add("promise", cgroup=unit, floor=0.6 * s.alone(0))
+    result = s.run()
+    assert result.held(0, SETTLED_S) >= 0.97
+    assert result.worst(0, SETTLED_S) >= 0.75
