@@ -166,6 +166,7 @@ struct link {
  * @released_from: the reserve from which a smaller one is tried, or 0; see law-release.c
  * @latency_s: shortest mean latency of its requests since then
  * @keep_s: time until a smaller reserve is tried again
+ * @calm_s: time in which no other cgroup has used its leaves
  * @short_s: net time in which it was short of its floor
  * @good_s: time in which it was not, since a verdict
  * @other_s: time in which another cause than that of the verdict was found
@@ -204,6 +205,7 @@ struct promise {
 	double released_from;
 	double latency_s;
 	double keep_s;
+	double calm_s;
 	double short_s;
 	double good_s;
 	double other_s;

@@ -43,6 +43,8 @@
  * As s does not grow with the reserve, a unit below its target would have it after some
  * seconds only. So its quotient is squared. It doubles in a tick at most, because requests
  * that were sent before complete first.
+ * Without competitors, any reserve gives the unit all of its demand, which shows nothing. So
+ * the reserve stays for CALM_S, for competitors that come and go.
  * The target is a little more than the granted part of the floor. A reserve that has
  * become small ends, and none is in force while a unit is idle. Where the demand of the
  * unit is less than the target, law-release.c finds the reserve.
@@ -95,6 +97,10 @@
 #define IDLE_S 1.0
 /* A unit that needs its reserve, and has this part of its target, has it with a larger one. */
 #define NEARLY_ENOUGH 0.7
+/* A leaf of which others use less than this part has no competitors. */
+#define CONTESTED 0.02
+/* For this time, a reserve stays for competitors that are away. */
+#define CALM_S 4.0
 /* Smallest change of a reserve in force: part of it, and part of the time. */
 #define STEP 0.03
 #define STEP_LEAST 0.005
@@ -249,11 +255,28 @@ static double promise_price(const struct promise *p, double target)
 	return p->reserve_mean * ratio * fmax(ratio, 1);
 }
 
+/* Do other cgroups use a leaf of the unit? */
+static bool promise_is_contested(const struct control *c,
+				 const struct promise *p)
+{
+	for (uint32_t i = 0; i < p->n_links; i++) {
+		uint32_t l = p->links[i].leaf;
+
+		if (cell_of(c, 0, l)->time - cell_of(c, p->pub.node, l)->time >
+		    CONTESTED)
+			return true;
+	}
+	return false;
+}
+
 static void promise_follow(const struct control *c, struct promise *p,
 			   double target, double dt_s)
 {
 	double reserve, a;
 
+	p->calm_s = promise_is_contested(c, p) ? 0 : p->calm_s + dt_s;
+	if (p->calm_s > 0 && p->calm_s < CALM_S && p->pub.rate >= target)
+		return;
 	p->reserve_s += dt_s;
 	p->keep_s = fmax(p->keep_s - dt_s, 0);
 	a = fmax(-expm1(-dt_s / FOLLOW_S), dt_s / p->reserve_s);

@@ -142,6 +142,21 @@ def test_reserve_follows_a_competitor_that_returns(seed: int) -> None:
     assert s.run().worst(0, SETTLED_S) >= 0.95
 
 
+@pytest.mark.parametrize("other", ["deep", "chunks"])
+def test_reserve_stays_for_competitors_that_come_and_go(other: str) -> None:
+    """They are there for 2 s of four."""
+    s = disks(1, FLASH, seconds=16)
+    s.add("volume", leaves=1)
+    cgroup = s.unit(100, **CLIENTS["sync-4k"])
+    for _ in range(3):
+        competitor = s.add("cgroup", weight=1000)
+        for begin in range(1, 16, 4):
+            times = {"start": begin, "stop": begin + 2}
+            s.add("client", cgroup=competitor, **CLIENTS[other], **times)
+    s.add("promise", cgroup=cgroup, floor=0.6 * s.alone(0), importance=1)
+    assert s.run().worst(0, SETTLED_S) >= 0.95
+
+
 def test_reserve_ends_with_the_competition() -> None:
     """When the others stop, reserved time is released."""
     result = shallow("sync-4k", "chunks", stop=8).run()
