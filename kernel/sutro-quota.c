@@ -55,7 +55,8 @@
  * The requests of the others may have all slots when the protection begins, and each new group
  * would take another one for its first request.  In reserved windows none of these is served, and
  * the device would be idle for a group that waits for a slot.  So a slot that comes free goes to
- * protected groups, until they have an eighth or wait for none; others wait for their turns.
+ * protected groups, until they have an eighth or as many as they had at once; others wait for
+ * their turns.
  *
  *	An hdd with 64 slots, half of the time is reserved for a reader with 8 requests, and seven
  *	new groups a second send 32 requests each.  The reader had no slot for seconds, and 0.03
@@ -195,8 +196,8 @@ static void sutro_quota_alone(struct sutro_queue *sq, struct sutro_quota *own)
 /* Slots that protected groups have without a turn, and do not use.  A hint. */
 static unsigned int sutro_kept_slots(struct sutro_queue *sq)
 {
-	unsigned int kept = sutro_protect_slots(&sq->core.protect,
-						sutro_all_slots(sq->q));
+	unsigned int kept =
+		sutro_protect_slots(&sq->core.protect, sutro_all_slots(sq->q));
 
 	return kept - min(kept, READ_ONCE(sq->core.protect.requests));
 }
@@ -217,14 +218,15 @@ static bool sutro_is_in_turn(struct sutro_queue *sq)
 }
 
 /*
- * Slots that a group leaves to protected ones which lack them, also if it has no request yet.  A
- * hint.
+ * Slots that a group leaves to protected ones which lack them, also if it has no request yet: as
+ * many as these had requests at once, and an eighth at most.  A hint.
  */
 static unsigned int sutro_protected_lack(struct sutro_queue *sq,
 					 struct sutro_blkg *sblkg)
 {
 	unsigned int slots = sutro_all_slots(sq->q), used;
-	unsigned int lack = slots / SUTRO_LEFT_PART;
+	unsigned int lack =
+		min(slots / SUTRO_LEFT_PART, READ_ONCE(sq->core.protect.depth));
 
 	if (!sutro_protects(&sq->core.protect) ||
 	    !sutro_is_held_back(sq, sblkg) || !sutro_shares_slots(sq->q))
