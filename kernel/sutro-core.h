@@ -154,6 +154,8 @@ struct sutro_slices {
  * @expected_room_ns: on a rotational device, for how long requests of others may take then
  * @expected_until_ns: until when
  * @shallow_until_ns: until when little waits at the device, also of a group alone
+ * @wide:	part of the depth of probes that favoured groups leave to others (sutro-due.c), at
+ * @wide_ns:	this time
  * @alone_window: how much a group alone may have at the device
  * @limit_ns:	device time that groups without a latency target may have in flight
  * @limit_until_ns: until when that holds
@@ -208,6 +210,8 @@ struct sutro_core {
 	u64 expected_room_ns;
 	u64 expected_until_ns;
 	u64 shallow_until_ns;
+	u32 wide;
+	u64 wide_ns;
 	struct sutro_alone alone_window;
 	u64 limit_ns;
 	u64 limit_until_ns;
@@ -425,6 +429,19 @@ static inline bool sutro_leaves_room(const struct sutro_core *core,
 static inline bool sutro_is_shallow(const struct sutro_core *core, u64 now_ns)
 {
 	return sutro_before(now_ns, core->shallow_until_ns);
+}
+
+/* The whole of &sutro_core.wide, which grows by 1 in 2^WIDE_SHIFT ns: in 4.3 s. */
+#define SUTRO_WIDE_WHOLE 1024U
+#define SUTRO_WIDE_SHIFT 22
+
+/* The part of the depth of probes that may be in flight, of SUTRO_WIDE_WHOLE. */
+static inline u32 sutro_core_wide(const struct sutro_core *core, u64 now_ns)
+{
+	u64 passed_ns = max_t(s64, now_ns - core->wide_ns, 0);
+
+	return min_t(u64, core->wide + (passed_ns >> SUTRO_WIDE_SHIFT),
+		     SUTRO_WIDE_WHOLE);
 }
 
 /**

@@ -277,6 +277,7 @@ static void sutro_serve_probe(struct sutro_queue *sq, u64 now_ns)
 	if (!sq->probe.active)
 		sq->probe.limit = sutro_driver_depth(sq->q);
 	sq->probe.equal = sutro_level_is_equal(&sq->core.root->level);
+	sq->probe.wide = sutro_core_wide(&sq->core, now_ns);
 	sutro_probe_step(&sq->probe, &sq->device, now_ns);
 	if (*ns16 != old)
 		trace_sutro_cost(sq->q->disk, 0, class, old, *ns16);

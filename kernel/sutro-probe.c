@@ -529,6 +529,16 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 	};
 }
 
+/* How much may be in flight besides @depth_ns? */
+static u64 sutro_probe_wide_ns(const struct sutro_probe *probe, u64 depth_ns)
+{
+	u64 ns = probe->depth_ns - min(depth_ns, probe->depth_ns);
+
+	if (probe->rare)
+		return 0;
+	return probe->depth_equal ? ns : ns * probe->wide / SUTRO_WIDE_WHOLE;
+}
+
 /**
  * sutro_probe_tunables - how much may be at the device?
  * @probe:	the leaf's probes
@@ -553,8 +563,9 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 	}
 	if (probe->active)
 		tunables->depth_ns = U64_MAX;
-	else if (!probe->rare)
-		tunables->depth_ns = max(tunables->depth_ns, probe->depth_ns);
+	else
+		tunables->depth_ns +=
+			sutro_probe_wide_ns(probe, tunables->depth_ns);
 }
 
 /**

@@ -105,6 +105,8 @@ struct sutro_probe_class {
  * @ramping:	its depth is being looked for
  * @rare:	set by the caller: a probe disturbs groups that are protected
  * @equal:	set by the caller: all groups that compete at the highest level weigh the same
+ * @wide:	set by the caller: the part of @depth_ns beyond the latency that may be in flight,
+ *		of SUTRO_WIDE_WHOLE
  * @reserved:	set by the caller: a probe may take time that is reserved
  * @dry:	set by the caller: nothing waited, so the device had room for more
  * @turns:	times that it went on with the other direction
@@ -112,6 +114,7 @@ struct sutro_probe_class {
  * @most:	of them, in flight since then
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
  * @depth_ns:	device time in flight that the classes in use need, 0 if not known
+ * @depth_equal: weights were @equal when that was set
  * @half_spare16: and for how much more that had room, as &sutro_probe_class.result
  * @flat:	requests were no cheaper at half of @depth than at a quarter
  * @begin_ns:	when it began
@@ -137,6 +140,7 @@ struct sutro_probe {
 	bool ramping;
 	bool rare;
 	bool equal;
+	u32 wide;
 	bool reserved;
 	bool dry;
 	u32 turns;
@@ -144,6 +148,7 @@ struct sutro_probe {
 	u32 most;
 	u64 half_ns16;
 	u64 depth_ns;
+	bool depth_equal;
 	u32 half_spare16;
 	bool flat;
 	u64 begin_ns;

@@ -67,7 +67,8 @@
  * On devices that serve many requests at once, while more than one group is
  * active, requests are held back when those in flight are estimated to use
  * depth_ns of device time: enough to keep all channels busy, little enough that
- * the backlog stays here.
+ * the backlog stays here.  That is what the latency shows, and beside no favoured
+ * group with few requests also what probes have shown to be needed (sutro-due.c).
  *
  * A group that is alone has no more than completes in a moment (sutro-alone.c).
  *

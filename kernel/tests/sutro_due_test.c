@@ -81,8 +81,18 @@ static void sutro_test_guesses_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, t->probe.guessing);
 }
 
-/* The depth that saturates the device is kept in flight for groups of one weight. */
-static void sutro_test_depth(struct kunit *test)
+/* How much may be in flight for the classes in use? */
+static u64 depth_ns(struct due_test *t)
+{
+	struct sutro_tunables tunables = {};
+
+	sutro_probe_due(&t->probe, &t->device, SEC);
+	sutro_probe_tunables(&t->probe, &t->device, &tunables);
+	return tunables.depth_ns;
+}
+
+/* Two groups read LARGE, 16 of which saturate the device: 32 ms of device time. */
+static struct due_test *due_test_of_readers(struct kunit *test)
 {
 	struct due_test *t = due_test_new(test);
 
@@ -90,17 +100,72 @@ static void sutro_test_depth(struct kunit *test)
 	probed(t, WRITE, 4 * MS, 64);
 	sutro_probe_join(&t->probe, &t->peers[0], LARGE);
 	sutro_probe_join(&t->probe, &t->peers[1], LARGE);
-	sutro_probe_due(&t->probe, &t->device, SEC);
-	KUNIT_EXPECT_EQ(test, t->probe.depth_ns, 0);
+	return t;
+}
+
+/* The depth that saturates the device is kept in flight for groups of one weight. */
+static void sutro_test_depth(struct kunit *test)
+{
+	struct due_test *t = due_test_of_readers(test);
+	u64 least_ns = sutro_cost_depth_ns(&t->device);
+
 	t->probe.equal = true;
-	sutro_probe_due(&t->probe, &t->device, SEC);
-	EXPECT_NEAR(test, t->probe.depth_ns, 32 * MS, MS / 100);
+	EXPECT_NEAR(test, depth_ns(t), 32 * MS, MS / 100);
 	sutro_probe_join(&t->probe, &t->peers[2], WRITE);
-	sutro_probe_due(&t->probe, &t->device, SEC);
-	EXPECT_NEAR(test, t->probe.depth_ns, 128 * MS, MS / 100);
+	EXPECT_NEAR(test, depth_ns(t), 128 * MS, MS / 100);
+	t->probe.rare = true;
+	KUNIT_EXPECT_EQ(test, depth_ns(t), least_ns);
+	t->probe.rare = false;
 	t->device.amplification.has_cache = true;
-	sutro_probe_due(&t->probe, &t->device, SEC);
-	KUNIT_EXPECT_EQ(test, t->probe.depth_ns, 0);
+	KUNIT_EXPECT_EQ(test, depth_ns(t), least_ns);
+}
+
+/* With unequal weights, as far as favoured groups with few requests leave it to others. */
+static void sutro_test_depth_beside_favoured(struct kunit *test)
+{
+	struct due_test *t = due_test_of_readers(test);
+	u64 least_ns = sutro_cost_depth_ns(&t->device);
+
+	KUNIT_EXPECT_EQ(test, depth_ns(t), least_ns);
+	t->probe.wide = SUTRO_WIDE_WHOLE;
+	EXPECT_NEAR(test, depth_ns(t), 32 * MS, MS / 100);
+	t->probe.wide = SUTRO_WIDE_WHOLE / 2;
+	EXPECT_NEAR(test, depth_ns(t), (32 * MS + least_ns) / 2, MS / 100);
+}
+
+/* A request of such a group halves that, and 4.3 s without one restore it. */
+static void sutro_test_depth_of_few(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	u64 now_ns = 10 * SEC;
+
+	t->core.tunables.protect = SUTRO_PROTECT_DFL;
+	arrive(t, &t->a, 1);
+	arrive(t, &t->c, 1);
+	KUNIT_EXPECT_EQ(test, sutro_core_wide(&t->core, now_ns),
+			SUTRO_WIDE_WHOLE);
+	sutro_group_set_weight(&t->a, 200);
+	/* One of the lighter group leaves all of it, and so does one behind others of a's own. */
+	sutro_protect_arrived(&t->core, &t->c, now_ns);
+	KUNIT_EXPECT_EQ(test, sutro_core_wide(&t->core, now_ns),
+			SUTRO_WIDE_WHOLE);
+	t->a.queued = 2;
+	sutro_protect_arrived(&t->core, &t->a, now_ns);
+	KUNIT_EXPECT_EQ(test, sutro_core_wide(&t->core, now_ns),
+			SUTRO_WIDE_WHOLE);
+	t->a.queued = 1;
+	sutro_protect_arrived(&t->core, &t->a, now_ns);
+	sutro_protect_arrived(&t->core, &t->a, now_ns);
+	KUNIT_EXPECT_EQ(test, sutro_core_wide(&t->core, now_ns),
+			SUTRO_WIDE_WHOLE / 4);
+	KUNIT_EXPECT_EQ(test, sutro_core_wide(&t->core, now_ns - SEC),
+			SUTRO_WIDE_WHOLE / 4);
+	now_ns += 2 * SEC;
+	KUNIT_EXPECT_LT(test, sutro_core_wide(&t->core, now_ns),
+			SUTRO_WIDE_WHOLE);
+	now_ns += 2 * SEC;
+	KUNIT_EXPECT_EQ(test, sutro_core_wide(&t->core, now_ns),
+			SUTRO_WIDE_WHOLE);
 }
 
 /*
@@ -134,6 +199,8 @@ static struct kunit_case sutro_due_cases[] = {
 	KUNIT_CASE(sutro_test_groups_of_one_class),
 	KUNIT_CASE(sutro_test_guesses_first),
 	KUNIT_CASE(sutro_test_depth),
+	KUNIT_CASE(sutro_test_depth_beside_favoured),
+	KUNIT_CASE(sutro_test_depth_of_few),
 	KUNIT_CASE(sutro_test_in_use),
 	{}
 };

@@ -229,6 +229,7 @@ static struct rq *leaf_select(struct leaf *leaf)
 	if (!leaf->probe.active)
 		leaf->probe.limit = leaf_limit(leaf);
 	leaf->probe.equal = sutro_level_is_equal(&leaf->core.root->level);
+	leaf->probe.wide = sutro_core_wide(&leaf->core, now_ns);
 	leaf->probe.reserved = leaf->core.protect.reserve;
 	if (!leaf->core.tunables.rotational && !leaf->oracle &&
 	    (leaf->probe.active || !leaf->core.protect.reserved) &&

@@ -19,11 +19,13 @@ FEW_CHANNELS = {"read_us": 80, "write_us": 320, "channels": 4, "bus_kbps": 540_0
 SLOW_BUS = {"read_us": 236, "write_us": 246, "channels": 32, "bus_kbps": 270_000}
 SLOW = {"read_us": 408, "write_us": 1184, "channels": 4, "bus_kbps": 67_500}
 SLOW_READS = {"read_us": 336, "write_us": 868, "channels": 16, "bus_kbps": 100_000}
+SLOW_WRITES = {"read_us": 552, "write_us": 2312, "channels": 32, "bus_kbps": 67_500}
 CARD = {"read_us": 500, "write_us": 4000, "channels": 1, "bus_kbps": 20_000, "queue_depth": 1}
 
 READS = {"random": 1, "bytes": 1 << 16, "iodepth": 64}
 LARGE_READS = {"random": 1, "bytes": 1 << 17, "iodepth": 64}
 HUGE_READS = {"random": 1, "bytes": 1 << 20, "iodepth": 16}
+SMALL_WRITES = {"random": 1, "bytes": 1 << 14, "iodepth": 64, "write": 1}
 MIXED = {"random": 1, "bytes": 1 << 16, "iodepth": 32, "mixed": 50}
 
 
@@ -50,6 +52,40 @@ def test_far_devices_are_kept_busy(disk: dict[str, int], job: Job, least: float)
     one, other = simulate(disk, *groups)
     assert rate(one, other) > least * rate(*simulate(disk, *groups, none=True))
     assert one["part"] == pytest.approx(0.5, abs=0.02)
+
+
+def many(job: Job) -> Job:
+    """More than the device needs, so that a group has a backlog."""
+    return {**job, "iodepth": 200}
+
+
+@pytest.mark.parametrize(
+    ("disk", "groups"),
+    [
+        (FAR_1MS, ((300, many(READS)), (100, many(READS)))),
+        (FAR_5MS, ((300, many(LARGE_READS)), (100, many(LARGE_READS)))),
+        (SLOW_WRITES, ((262, many(SMALL_WRITES)), (112, many(MIXED)))),
+    ],
+    ids=["1ms", "5ms", "slow-writes"],
+)
+def test_backlogs_of_unequal_weights_keep_devices_busy(
+    disk: dict[str, int], groups: tuple[Group, ...]
+) -> None:
+    """No group waits for what is in flight, so that it may be what probes have shown."""
+    found = simulate(disk, *groups)
+    weights = [weight for weight, _ in groups]
+    assert rate(*found) > 0.9 * rate(*simulate(disk, *groups, none=True))
+    assert [one["part"] for one in found] == pytest.approx(
+        [weight / sum(weights) for weight in weights], rel=0.03
+    )
+
+
+def test_favoured_group_with_few_requests_beside_backlogs() -> None:
+    """It does not wait for as much in flight as would keep all channels busy with writes."""
+    think = {**SYNC, "think_us": 50_000}
+    groups = ((400, think), (262, many(SMALL_WRITES)), (112, many(MIXED)))
+    alone = rate(*simulate(SLOW_WRITES, groups[0], none=True))
+    assert simulate(SLOW_WRITES, *groups)[0]["mean"] > 0.95 * alone
 
 
 @pytest.mark.parametrize("job", [READS, LARGE_READS, HUGE_READS], ids=["64k", "128k", "1m"])
