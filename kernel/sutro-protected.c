@@ -338,7 +338,7 @@ void sutro_protect_try(struct sutro_core *core, struct sutro_group *group,
 			sutro_protect_prepare(protect, group, now_ns);
 		return;
 	}
-	/* It waits for what is in flight. */
+	/* It waits for the requests in flight. */
 	if (group->queued == 1) {
 		core->wide = sutro_core_wide(core, now_ns) / 2;
 		core->wide_ns = now_ns;

@@ -71,7 +71,7 @@ def many(job: Job) -> Job:
 def test_backlogs_of_unequal_weights_keep_devices_busy(
     disk: dict[str, int], groups: tuple[Group, ...]
 ) -> None:
-    """No group waits for what is in flight, so that it may be what probes have shown."""
+    """No group waits for requests in flight, so that there may be as many as probes show."""
     found = simulate(disk, *groups)
     weights = [weight for weight, _ in groups]
     assert rate(*found) > 0.9 * rate(*simulate(disk, *groups, none=True))
