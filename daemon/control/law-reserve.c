@@ -41,8 +41,9 @@
  * soon as a tick has measured the rate of its windows. It converges, because the rate is
  * X * (reserve - d) + s, where d is lost to draining and s is received in shared windows.
  * As s does not grow with the reserve, a unit below its target would have it after some
- * seconds only. So its quotient is squared. It doubles in a tick at most, because requests
- * that were sent before complete first.
+ * seconds only. So its quotient is squared, less SHORT: near the target, a square would exceed
+ * it, and the rate would go up and down. It doubles in a tick at most, because requests that
+ * were sent before complete first.
  * Without competitors, any reserve gives the unit all of its demand, which shows nothing. So
  * the reserve stays for CALM_S, for competitors that come and go.
  * The target is a little more than the granted part of the floor. A reserve that has
@@ -50,7 +51,7 @@
  * unit is less than the target, law-release.c finds the reserve.
  *
  *	A unit with a floor of 30 MB/s had 0.3 of the time in the last second, and
- *	received 25 MB/s. Its target is 31.8, and its reserve 0.3 * (31.8 / 25)^2 = 0.49.
+ *	received 25 MB/s. Its target is 31.8, and its reserve 0.3 * (31.8 / 25)^2 / 1.02 = 0.48.
  *
  * Time is reserved for a cgroup, so the windows serve all floors of the unit: the largest
  * of their reserves is in force. It counts as needed, together with the needs of the
@@ -76,6 +77,8 @@
 #define RESERVE_FIRST 0.2
 /* A reserve aims above the floor, to have room for noise, as MARGIN of law-share.c. */
 #define TARGET 1.06
+/* A rate below the target by less than this is near it. */
+#define SHORT 1.02
 /* Time constant of the means; cycles take up to a second. */
 #define FOLLOW_S 1.0
 /* Part of its entitlement that a unit with requests uses, where weights help it. */
@@ -252,7 +255,7 @@ static double promise_price(const struct promise *p, double target)
 {
 	double ratio = target / fmax(p->reserve_rate, 1e-9 * target);
 
-	return p->reserve_mean * ratio * fmax(ratio, 1);
+	return p->reserve_mean * ratio * fmax(ratio / SHORT, 1);
 }
 
 /* Do other cgroups use a leaf of the unit? */
