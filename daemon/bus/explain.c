@@ -102,6 +102,20 @@ static int append_explained_leaf(struct bus *b, sd_bus_message *r,
 	return err;
 }
 
+/*
+ * Is a leaf part of the answer? A loop device without weights is if the caller names a device on it:
+ * the disks below divide its requests, too, and a host may have dozens of images.
+ */
+static bool is_explained(const struct bus *b, const struct device *leaf,
+			 const struct device *d)
+{
+	if (!leaf->leaf)
+		return false;
+	if (d)
+		return device_stands_on(d, leaf);
+	return device_is_lowest(leaf) || actuator_backend(b->actuator, leaf);
+}
+
 static int append_explained_leaves(struct bus *b, sd_bus_message *r,
 				   const struct cgroup *c,
 				   const struct device *d)
@@ -113,7 +127,7 @@ static int append_explained_leaves(struct bus *b, sd_bus_message *r,
 	     i++) {
 		const struct device *leaf = b->machine->topology->devices[i];
 
-		if (leaf->leaf && (!d || device_stands_on(d, leaf)))
+		if (is_explained(b, leaf, d))
 			err = append_explained_leaf(b, r, c, leaf);
 	}
 	return err < 0 ? err : bus_close_list(r);

@@ -174,6 +174,22 @@ class Load:
             )
 
 
+def test_explain_without_loop_devices(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """Weights count on the disks below them: a host with many images sees these disks only."""
+    machine.mount("/srv", "8:0", "ext4", "/dev/sda")
+    machine.write("/srv/image", "")
+    machine.disk("loop0", "7:0")
+    machine.write("/sys/devices/virtual/block/loop0/loop/backing_file", "/srv/image\n")
+    systemd.start("a.service", 300)
+    sutrod.start()
+
+    def leaves(path: str) -> list[str]:
+        return [leaf["leaf"] for leaf in sutrod.call("Explain", "a.service", path)["leaves"]]
+
+    assert "/dev/sda" in leaves("") and "/dev/loop0" not in leaves("")
+    assert "/dev/loop0" in leaves("/dev/loop0")
+
+
 def test_explain(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
     a = systemd.start("a.service", 300, [("/dev/mapper/vg-db", 600)])
     b = systemd.start("b.service", 200)
