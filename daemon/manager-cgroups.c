@@ -151,10 +151,12 @@ static int flush(struct manager *m)
 			  "sutrod " SUTRO_VERSION " has started: %s.",
 			  m->machine.dry_run ? "it writes nothing"
 					     : "weights are in force");
-		sd_notify(false, "READY=1");
-		return report_capacities(m);
+		/* The journal has the report when units after this one start. */
+		err = report_capacities(m);
+		if (!err)
+			sd_notify(false, "READY=1");
 	}
-	return 0;
+	return err;
 }
 
 int manager_on_flush(sd_event_source *s, void *userdata)
