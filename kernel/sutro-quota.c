@@ -55,8 +55,8 @@
  * The requests of the others may have all slots when the protection begins, and each new group
  * would take another one for its first request.  In reserved windows none of these is served, and
  * the device would be idle for a group that waits for a slot.  So a slot that comes free goes to
- * protected groups, until they have an eighth or as many as they had at once; others wait for
- * their turns.
+ * protected groups, until they have an eighth, or as many as they had at once if no time is
+ * reserved; others wait for their turns.
  *
  *	An hdd with 64 slots, half of the time is reserved for a reader with 8 requests, and seven
  *	new groups a second send 32 requests each.  The reader had no slot for seconds, and 0.03
@@ -219,19 +219,21 @@ static bool sutro_is_in_turn(struct sutro_queue *sq)
 
 /*
  * Slots that a group leaves to protected ones which lack them, also if it has no request yet: as
- * many as these had requests at once, and an eighth at most.  A hint.
+ * many as these had requests at once, and an eighth at most; where time is reserved, an eighth.
+ * A hint.
  */
 static unsigned int sutro_protected_lack(struct sutro_queue *sq,
 					 struct sutro_blkg *sblkg)
 {
 	unsigned int slots = sutro_all_slots(sq->q), used;
-	unsigned int lack =
-		min(slots / SUTRO_LEFT_PART, READ_ONCE(sq->core.protect.depth));
+	unsigned int lack = slots / SUTRO_LEFT_PART;
 
 	if (!sutro_protects(&sq->core.protect) ||
 	    !sutro_is_held_back(sq, sblkg) || !sutro_shares_slots(sq->q))
 		return 0;
 	used = sutro_used_slots(sq->q) + READ_ONCE(sq->turns.promised);
+	if (!READ_ONCE(sq->core.protect.reserve))
+		lack = min(lack, READ_ONCE(sq->core.protect.depth));
 	lack -= min(lack, READ_ONCE(sq->core.protect.requests));
 	return used + lack >= slots ? lack : 0;
 }

@@ -45,8 +45,11 @@ static u32 leaf_protected_lack(const struct leaf *leaf,
 			       const struct leaf_group *group)
 {
 	u32 used = leaf->slots_used + leaf->slots_promised;
-	u32 least = leaf_unused(leaf, min(leaf->slots / SUTRO_LEFT_PART,
-					  leaf->core.protect.depth));
+	u32 least = leaf->slots / SUTRO_LEFT_PART;
+
+	if (!leaf->core.protect.reserve)
+		least = min(least, leaf->core.protect.depth);
+	least = leaf_unused(leaf, least);
 
 	return sutro_protects(&leaf->core.protect) &&
 			       leaf_is_held_back(leaf, group) &&

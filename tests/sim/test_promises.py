@@ -486,12 +486,13 @@ def test_more_units_than_slots(readers: int) -> None:
     assert result.total(SETTLED_S) >= 0.9 * s.run(control=False).total(SETTLED_S)
 
 
+@pytest.mark.parametrize(("size", "depth"), [(16384, 8), (4096, 1)], ids=["16k", "4k-one"])
 @pytest.mark.parametrize("seed", range(1, 4))
-def test_short_units_on_a_slow_disk(seed: int) -> None:
+def test_short_units_on_a_slow_disk(seed: int, size: int, depth: int) -> None:
     """Seven new units a second send 32 requests each and end: these wait in all request slots."""
     s = disks(1, seconds=16, seed=seed)
     s.add("volume", leaves=1)
-    unit = s.unit(random=1, bytes=16384, iodepth=8)
+    unit = s.unit(random=1, bytes=size, iodepth=depth)
     for number in range(100):
         begin = 1 + 0.14 * number
         times = {"start": begin, "stop": begin + 0.4}
