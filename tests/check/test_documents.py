@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Files and tests that documents of this tree name exist: ``tests/vm/test_floors.py::test_stripe``.
 
-Decisions are left out: they have the names of their time.
+Decisions are left out: they have the names of their time. Their list has each of them.
 """
 
 import os
@@ -89,3 +89,10 @@ def test_commands_for_root_have_sudo(name: str) -> None:
     """A reader copies them into the shell of a user. The guides are for administrators."""
     found = [match.group() for match in PRIVILEGED.finditer((TOP / name).read_text())]
     assert found == []
+
+
+def test_decisions_are_listed() -> None:
+    folder = TOP / "Documentation/decisions"
+    listed = re.findall(r"<([^>]+)>`_", (folder / "README.rst").read_text())
+    records = {file.name for file in folder.glob("*.rst")} - {"README.rst"}
+    assert sorted(listed) == sorted(records)
