@@ -130,6 +130,16 @@ def test_service_beside_probes() -> None:
     assert min(client["rate"][1:]) > 0
 
 
+@pytest.mark.parametrize("think_us", [1000, 2000, 10_000])
+def test_thinker_beside_one_write_at_a_time(think_us: int) -> None:
+    """Its trial counts the write it waits for, although none completes while it has a request."""
+    disk = {"read_us": 320, "write_us": 800, "bus_kbps": 135_000}
+    thinks = {**SYNC, "think_us": think_us}
+    reader, _ = simulate(disk, (500, thinks), (100, {**WRITES, "iodepth": 1}))
+    (alone,) = simulate(disk, (100, thinks))
+    assert reader["mean"] > 0.95 * alone["mean"]
+
+
 def test_rare_reads_beside_slow_writes() -> None:
     """A write that takes a quarter of a second is no guess of 2 ms that fits into each pause."""
     thinks = {**SYNC, "think_us": 5000}
