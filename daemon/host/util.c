@@ -127,18 +127,32 @@ bool text_is_plain(const char *s)
 	return true;
 }
 
+/* The bytes of the plain characters at the beginning of @s, at most @max. */
+static size_t plain_bytes(const char *s, size_t max)
+{
+	size_t length = 0;
+
+	for (size_t n; s[length]; length += n) {
+		n = plain_character(s + length);
+		if (!n || length + n > max)
+			break;
+	}
+	return length;
+}
+
 int text_add_plain(struct text *t, const char *s, size_t max_bytes)
 {
-	const char *start = s;
+	size_t left = max_bytes, n;
 	int err = text_add(t, "%s", "");
 
 	while (*s && !err) {
-		size_t n = plain_character(s);
-
-		if ((size_t)(s - start) + n > max_bytes)
+		n = plain_bytes(s, left);
+		if (!n && (plain_character(s) ?: 1) > left)
 			return text_add(t, "...");
 		err = n ? text_add(t, "%.*s", (int)n, s) : text_add(t, "?");
-		s += n ?: 1;
+		n = n ?: 1;
+		left -= n;
+		s += n;
 	}
 	return err;
 }
