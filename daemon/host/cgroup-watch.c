@@ -102,6 +102,9 @@ int cgroup_watch(struct cgroup *c)
 	r = sd_event_add_inotify(w->event, &c->watch, full,
 				 IN_CREATE | IN_DELETE | IN_MODIFY | IN_ONLYDIR,
 				 w->on_event, c);
+	/* It is a copy of the path. */
+	if (r >= 0)
+		r = sd_event_source_set_description(c->watch, NULL);
 	if (r >= 0 && c->is_delegated)
 		r = sd_event_source_set_priority(c->watch,
 						 MACHINE_PRIORITY_CALLS);

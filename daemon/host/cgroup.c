@@ -170,6 +170,13 @@ struct cgroup_cursors *cgroup_tree_cursors(struct cgroup_tree *t)
 	return &t->cursors;
 }
 
+static void free_paths(struct cgroup *c)
+{
+	if (c->shown != c->path)
+		free(c->shown);
+	free(c->path);
+}
+
 static void remove_cgroup(struct cgroup *c)
 {
 	struct cgroup_tree *t = c->tree;
@@ -187,8 +194,7 @@ static void remove_cgroup(struct cgroup *c)
 		t->root = NULL;
 	cgroup_unwatch(c);
 	free(c->policy);
-	free(c->path);
-	free(c->shown);
+	free_paths(c);
 	free(c);
 }
 
@@ -282,11 +288,20 @@ static int on_inotify(sd_event_source *s, const struct inotify_event *event,
 	return 0;
 }
 
-static char *shown_path(const char *path)
+/* Of a cgroup with its path. Users can make many with long paths, so there is no copy of most. */
+static int set_shown_path(struct cgroup *c)
 {
 	_cleanup_(text_freep) struct text t = {};
+	int err;
 
-	return text_add_plain(&t, path, PATH_MAX) < 0 ? NULL : TAKE_PTR(t.p);
+	if (text_is_plain(c->path) && strlen(c->path) <= PATH_MAX) {
+		c->shown = c->path;
+		return 0;
+	}
+	err = text_add_plain(&t, c->path, PATH_MAX);
+	if (!err)
+		c->shown = strdup(t.p);
+	return err ?: c->shown ? 0 : -ENOMEM;
 }
 
 static int add_cgroup(const char *path, struct cgroup_tree *t)
@@ -328,13 +343,11 @@ static int add_cgroup(const char *path, struct cgroup_tree *t)
 	if (!c)
 		return -ENOMEM;
 	c->path = strdup(path);
-	c->shown = shown_path(path);
 	c->policy = calloc(1, t->ops->policy_bytes);
-	if (!c->path || !c->shown || !c->policy ||
+	if (!c->path || set_shown_path(c) < 0 || !c->policy ||
 	    !tsearch(c, &t->index, by_path)) {
 		free(c->policy);
-		free(c->path);
-		free(c->shown);
+		free_paths(c);
 		free(c);
 		return -ENOMEM;
 	}

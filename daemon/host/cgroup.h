@@ -34,7 +34,7 @@ LIST_HEAD(cgroup_cursors, cgroup_cursor);
 /**
  * struct cgroup - one control group
  * @path: from the root of the hierarchy, "/system.slice/db.service"; root: "/"
- * @shown: the same, fit to be shown: names of delegated cgroups may have any bytes
+ * @shown: @path itself if it is fit to be shown; names of delegated cgroups may have any bytes
  * @name: the last component of @path
  * @inode: number of its directory, the id of the cgroup in the kernel; 0: unknown
  * @is_delegated: others than systemd make and write it, at any rate

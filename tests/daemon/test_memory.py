@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Memory of the daemon is free again when nothing needs it. Sanitizers would keep it."""
 
+import os
 import re
 from pathlib import Path
 
@@ -69,3 +70,31 @@ def test_samples_after_the_last_client(machine: Machine, sutrod: Sutrod) -> None
     assert memory_kb(sutrod) > before_kb + KEPT_KB
     sutrod.elapse(20)
     assert memory_kb(sutrod) <= before_kb + KEPT_KB
+
+
+def test_long_paths_of_delegated_cgroups(
+    machine: Machine, systemd: Systemd, sutrod: Sutrod
+) -> None:
+    """Of a path the daemon has two copies; users can make many cgroups with paths of 4 KiB."""
+    levels, cgroups, name = 15, 300, "d" * 240
+    # Tables, buffers and all else of these cgroups.
+    others_kb = 2048
+    systemd.start("a.service", 200)
+    sutrod.start(**PLAIN_MALLOC)
+    sutrod.elapse(2)
+    before_kb = memory_kb(sutrod)
+    place = os.open(machine.at("/sys/fs/cgroup/system.slice/a.service"), os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=place)
+        below = os.open(name, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    for number in range(cgroups):
+        os.mkdir(f"c{number}", dir_fd=place)
+    os.close(place)
+    # Two searches find all of them.
+    for _ in range(4):
+        sutrod.elapse(30)
+    grown_kb = memory_kb(sutrod) - before_kb
+    paths_kb = cgroups * levels * len(name) / 1024
+    assert paths_kb < grown_kb < 2.5 * paths_kb + others_kb
