@@ -169,6 +169,8 @@ struct sutro_phase_sum {
  * @by_share:	a group is protected for its share, not for time that is reserved for it
  * @by_target:	a group is protected for its latency target
  * @rivals:	groups are protected for different targets
+ * @keeps_up:	on flash, a group is protected that no weight or class favours, because it is
+ *		entitled to as much as the slice of another one
  * @target:	one of these targets
  * @unfit:	a group had no request in this cycle that fits into a whole gap, or one that does
  *		not has waited for SUTRO_GAP_PATIENCE_NS
@@ -250,6 +252,7 @@ struct sutro_protect {
 	bool by_share;
 	bool by_target;
 	bool rivals;
+	bool keeps_up;
 	const struct sutro_latency *target;
 	bool unfit;
 	u32 target_part;

@@ -189,6 +189,7 @@ static void sutro_protect_clear(struct sutro_protect *protect)
 	protect->sensitive = false;
 	protect->by_target = false;
 	protect->rivals = false;
+	protect->keeps_up = false;
 	protect->target_part = SUTRO_PROTECT_WHOLE;
 }
 
@@ -203,6 +204,10 @@ static void sutro_protect_add(struct sutro_core *core,
 	protect->depth += own->depth;
 	if (sutro_protect_by_share(core, own))
 		protect->by_share = true;
+	else if (!core->tunables.rotational && !own->reserving &&
+		 !sutro_protect_by_target(own) &&
+		 !sutro_group_favoured_inside(own->group))
+		protect->keeps_up = true;
 	if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
 		protect->sensitive = true;
 	sutro_protect_add_target(protect, own);

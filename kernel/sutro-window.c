@@ -37,6 +37,16 @@
  *	8 readers at 18,000 a second: 128 * 8 / 18,000 = 57 ms; a drain of 4 ms at
  *	p = 3 % needs 267 ms: a cycle of 2^28 ns.
  *
+ * A group that no weight favours may be protected because it is entitled to as much as the
+ * slice of a favoured one.  It waits in a part of each cycle.  The owner of that slice could make
+ * it wait for long by weights in the slice, which make p small.  So on flash such a cycle takes
+ * at most SUTRO_PROTECT_CYCLE_RATE_NS, too, whatever draining takes.  With seeks, draining takes so
+ * long that a unit of a slice would lose its floor.
+ *
+ *	a (weight 100) has 32 reads of 64 KiB, a slice of 100 has a database and writes of 1 MiB.
+ *	With weights of 10000 and 1 in the slice, P99 of a was 377 ms, and is 84 ms now.  It is 31
+ *	ms beside 32 other reads, and the rate of the database is the same.
+ *
  * 3. Groups that change their work
  *
  * The sums are of some cycles' worth of reserved windows.  Where nearly all of the time is
@@ -113,6 +123,12 @@ void sutro_window_init(struct sutro_protect *protect)
 	protect->others = SUTRO_PROTECT_WHOLE;
 }
 
+/* Does a group wait in each cycle for others that are entitled to no more, for their rate only? */
+static bool sutro_window_is_bounded(const struct sutro_protect *protect)
+{
+	return protect->keeps_up && !protect->sensitive && !protect->reserve;
+}
+
 /* How long shall cycles be? */
 static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 {
@@ -134,6 +150,8 @@ static u64 sutro_window_cycle_ns(const struct sutro_protect *protect, u32 depth)
 	target_ns =
 		max(target_ns,
 		    div_u64(2 * protect->drain_ns * SUTRO_PROTECT_WHOLE, less));
+	if (sutro_window_is_bounded(protect))
+		target_ns = min_t(u64, target_ns, SUTRO_PROTECT_CYCLE_RATE_NS);
 	while (cycle_ns < SUTRO_PROTECT_CYCLE_MAX_NS && cycle_ns < target_ns)
 		cycle_ns *= 2;
 	return cycle_ns;

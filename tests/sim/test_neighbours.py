@@ -88,6 +88,18 @@ def test_services_of_slices(disk: dict[str, int], services: int) -> None:
     assert backup["part"] > 0.05
 
 
+@pytest.mark.parametrize("service", [SYNC, COMMITS], ids=["reads", "commits"])
+@pytest.mark.parametrize("weights", [(1000, 100), (10000, 1)], ids=str)
+def test_latency_beside_a_slice(service: Job, weights: tuple[int, int]) -> None:
+    """The weights in a slice do not decide how long deep requests of another slice wait."""
+    reads = {"random": 1, "bytes": 1 << 16, "iodepth": 32}
+    slice_ = (100, tuple(zip(weights, (service, WRITES), strict=True)))
+    (fair, _), (alone,) = (simulate(SSD, *((100, reads),) * number) for number in (2, 1))
+    reader, *_ = simulate(SSD, (100, reads), slice_)
+    assert reader["p99_ns"] < 3.5 * fair["p99_ns"]
+    assert reader["mean"] > 0.45 * alone["mean"]
+
+
 @pytest.mark.parametrize("disk", [SSD, NVME], ids=["ssd", "nvme"])
 def test_rare_requests_of_another_slice(disk: dict[str, int]) -> None:
     """They do not wait for the database, also while the backup pauses."""
