@@ -5,22 +5,20 @@
  *
  * Most causes follow from the law (enum control_state). The others are read only when a
  * floor is short: an io.max above the unit, pages that writeback has not sent yet, the
- * number of bytes at the leaves for each byte of the unit, requests that wait above the leaves.
+ * number of bytes at the leaves for each byte of the unit, requests that wait above the leaves
+ * (above.c).
  */
 
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "control/above.h"
 #include "control/cause.h"
 #include "control/enforce.h"
-#include "host/sysblock.h"
 #include "policy/policy.h"
 
 /* A cgroup whose rate is above this part of its io.max is throttled by it. */
 #define CAPPED 0.9
-
-/* A queue with this part of its slots taken is full. */
-#define FULL 0.9
 
 /* The kernel makes all writers of pages wait when many are dirty. The unit is such a writer,
  * and others are the cause: at least this much is dirty, and this many times its own.
@@ -333,46 +331,6 @@ static const struct device *without_weights(const struct evidence *e,
 	return NULL;
 }
 
-/* Without weights, a loop device serves its few slots first come, first served. While
- * all of them are taken, waiting requests are seen on no leaf.
- */
-static bool is_full(const struct evidence *e, const struct device *d)
-{
-	const struct roots *roots = &e->context->machine->roots;
-	_cleanup_free_ char *path = NULL, *inflight = NULL;
-	unsigned long long reads, writes;
-	uint64_t slots;
-
-	path = asprintf_or_null("%s/class/block/%s/inflight", roots->sysfs,
-				d->name);
-	return path && read_file_at(AT_FDCWD, path, &inflight) == 0 &&
-	       sscanf(inflight, "%llu %llu", &reads, &writes) == 2 &&
-	       queue_number(roots, d, "nr_requests", &slots) == 0 &&
-	       reads + writes >= FULL * slots;
-}
-
-static const struct device *find_full_queue_of(const struct evidence *e,
-					       const struct device *d,
-					       uint64_t walk)
-{
-	const struct device *found = NULL;
-
-	if (!device_enter(d, walk))
-		return NULL;
-	if (d->kind == DEVICE_LOOP &&
-	    !actuator_backend(e->context->actuator, d) && is_full(e, d))
-		return d;
-	for (size_t i = 0; i < d->n_slaves && !found; i++)
-		found = find_full_queue_of(e, d->slaves[i], walk);
-	return found;
-}
-
-const struct device *evidence_full_queue(const struct evidence *e,
-					 const struct device *d)
-{
-	return find_full_queue_of(e, d, device_walk());
-}
-
 /* The rate of the unit with two digits, rounded down, so that a floor of that value is held. */
 static uint64_t holdable(const struct governed *f)
 {
@@ -396,23 +354,10 @@ static int add_holdable(struct text *t, const struct governed *f)
 			promise_info(f->key)->name, f->path, value);
 }
 
-static const struct device *find_crypt(const struct device *d, uint64_t walk)
-{
-	const struct device *found = NULL;
-
-	if (!device_enter(d, walk))
-		return NULL;
-	if (d->kind == DEVICE_CRYPT)
-		return d;
-	for (size_t i = 0; i < d->n_slaves && !found; i++)
-		found = find_crypt(d->slaves[i], walk);
-	return found;
-}
-
 /* Others make pages dirty: the unit waits with them in memory, and in a queue that has no weights. */
 static int explain_flood(uint64_t bytes, const struct device *d, struct text *t)
 {
-	const struct device *crypt = find_crypt(d, device_walk());
+	const struct device *crypt = above_crypt(d);
 	int err;
 
 	err = text_add(t,
@@ -429,6 +374,42 @@ static int explain_flood(uint64_t bytes, const struct device *d, struct text *t)
 			"\"cryptsetup refresh --perf-no_read_workqueue "
 			"--perf-no_write_workqueue %s\"",
 			crypt->node, crypt->label ?: "NAME");
+}
+
+/* @leaf: without weights, NULL: it has some by now */
+static int explain_unweighted(const struct governed *f,
+			      const struct device *leaf, struct text *t)
+{
+	return text_add(t,
+			"the scheduler of %s (%s) %s; run \"sutroctl use %s\"",
+			leaf ? leaf->node : "a leaf",
+			leaf ? device_scheduler(leaf) : "none",
+			f->target ? "counts no device time, so the target is "
+				    "not kept"
+				  : "has no weights",
+			f->path);
+}
+
+static int explain_crypt(const struct device *crypt, uint64_t bytes,
+			 struct text *t)
+{
+	return text_add(t,
+			"%llu KiB of its writes wait above the disks, in "
+			"dm-crypt at %s, whose queue has no weights. Limit "
+			"the units that fill it, by MemoryHigh= or "
+			"WriteBandwidthMax=; or, unless it has these flags, "
+			"run \"cryptsetup refresh --perf-no_read_workqueue "
+			"--perf-no_write_workqueue %s\"",
+			(unsigned long long)(bytes >> 10), crypt->node,
+			crypt->label ?: "NAME");
+}
+
+static int explain_above(const struct governed *f, const struct above *above,
+			 struct text *t)
+{
+	if (above->at->kind == DEVICE_CRYPT)
+		return explain_crypt(above->at, above->bytes, t);
+	return explain_unweighted(f, above->at, t);
 }
 
 static int explain_limited(const struct evidence *e, const struct governed *f,
@@ -469,7 +450,7 @@ int cause_explain(const struct evidence *e, const struct governed *f,
 	const struct device *d =
 		topology_by_devno(e->context->machine->topology, f->devno);
 	_cleanup_free_ char *cap = NULL;
-	const struct device *leaf;
+	struct above above = {};
 	int r;
 
 	if (state == CONTROL_UNMEASURED && d)
@@ -503,20 +484,13 @@ int cause_explain(const struct evidence *e, const struct governed *f,
 			"drivers keep the owner",
 			lost_below(e, f, d)->node);
 	case CONTROL_UNWEIGHTED:
-		leaf = f->crowded ? evidence_full_queue(e, d) : NULL;
-		if (!leaf)
-			leaf = f->target ? enforce_gap(d)
-					 : without_weights(e, d);
-		return text_add(
-			t,
-			"the scheduler of %s (%s) %s; run \"sutroctl "
-			"use %s\"",
-			leaf ? leaf->node : "a leaf",
-			leaf ? device_scheduler(leaf) : "none",
-			f->target ? "counts no device time, so the target is "
-				    "not kept"
-				  : "has no weights",
-			f->path);
+		if (f->crowded)
+			above = above_find(e, f, d);
+		if (above.at)
+			return explain_above(f, &above, t);
+		return explain_unweighted(
+			f, f->target ? enforce_gap(d) : without_weights(e, d),
+			t);
 	case CONTROL_UNOBSERVED:
 		return explain_unobserved(e, f, t);
 	default:

@@ -2,16 +2,7 @@
 #ifndef SUTRO_CAUSE_H
 #define SUTRO_CAUSE_H
 
-#include "control/context.h"
-#include "control/plant.h"
-#include "host/sample.h"
-
-/** struct evidence - input of the verdicts */
-struct evidence {
-	const struct plant *plant;
-	const struct sampler *sampler;
-	const struct control_context *context;
-};
+#include "control/evidence.h"
 
 /** state_is_broken() - does a floor not hold in this state? */
 bool state_is_broken(enum control_state state);
@@ -24,16 +15,6 @@ bool evidence_has_io(const struct cgroup *c);
 
 /** cause_explain_unaccounted() - add that evidence_has_io() is false for a cgroup, and what to do */
 int cause_explain_unaccounted(const struct cgroup *c, struct text *t);
-
-/** evidence_full_queue() - a device without weights whose slots are taken, at or below a device
- *
- * Without weights, a loop device serves its few slots first come, first served. While
- * all of them are taken, waiting requests are seen on no leaf.
- *
- * Return: the device, or NULL if there is none.
- */
-const struct device *evidence_full_queue(const struct evidence *e,
-					 const struct device *d);
 
 /** cause_explain() - add the cause of a state, and what to do
  * @t: receives nothing if the state needs no cause

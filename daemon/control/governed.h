@@ -44,7 +44,7 @@ struct history {
  * @is_enforceable: of a target, elevators with io.sutro.latency can enforce it
  * @bytes, @leaf_bytes: at the logical device and at its leaves, older ones weigh less
  * @copies: @leaf_bytes for each of @bytes, 0: unknown
- * @crowded_ticks: ticks in which it was short while a queue on the way was full
+ * @crowded_ticks: ticks in which it was short while requests waited above the leaves (above.c)
  * @crowded: @crowded_ticks is large enough to be the cause
  * @state: as reported last
  * @cause: why it does not hold, for people

@@ -31,7 +31,7 @@ enum control_state {
 	CONTROL_LIMITED, /* the unit has too few requests in flight to use its share */
 	CONTROL_CROWDED, /* the unit's own other traffic takes its share */
 	CONTROL_UNATTRIBUTED, /* served, but device time is charged to others */
-	CONTROL_UNWEIGHTED, /* a leaf's scheduler has no weights */
+	CONTROL_UNWEIGHTED, /* a leaf's scheduler, or a queue above it, has no weights */
 	CONTROL_UNMEASURED, /* a part of a device whose capacity is unknown */
 	CONTROL_UNOBSERVED, /* the latencies of a target, or the requests, are not counted */
 	_CONTROL_STATE_MAX,

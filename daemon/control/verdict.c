@@ -10,6 +10,7 @@
  * which the catalog (dist/sutro.catalog) explains.
  */
 
+#include "control/above.h"
 #include "control/cause.h"
 #include "control/verdict.h"
 #include "host/event.h"
@@ -18,8 +19,8 @@
 /* Rates are reported as means over about a second. */
 #define GOT_TAU_S 0.5
 
-/* A queue between the unit and its leaves is the cause (crowded) if it is full for this many
- * ticks, while the unit receives less than this part of its floor.
+/* A queue between the unit and its leaves is the cause (crowded) if requests wait in it for this
+ * many ticks, while the unit receives less than this part of its floor.
  */
 #define CROWDED_TICKS 8
 #define SHORT 0.95
@@ -27,23 +28,44 @@
 /* The age of a cause after which it is found again. */
 #define CAUSE_USEC 5000000U
 
-/* The law sees the leaves only: there, a unit whose requests wait above them seems to have
- * no demand.
+/*
+ * The law sees the leaves only: there, a unit whose requests wait above them seems to have
+ * no demand, too few requests, or to be charged to another cgroup.
  */
+static bool may_wait_above(const struct governed *f, enum control_state state)
+{
+	if (f->target || f->got >= SHORT * f->floor)
+		return false;
+	return state == CONTROL_HELD || state == CONTROL_IDLE ||
+	       state == CONTROL_SETTLING || state == CONTROL_LIMITED ||
+	       state == CONTROL_UNATTRIBUTED;
+}
+
+/* Writes that wait show nothing about a demand for reads, unless there are none. */
+static bool explains(const struct governed *f, const struct above *above,
+		     enum control_state state)
+{
+	return above->at &&
+	       (above->at->kind != DEVICE_CRYPT ||
+		promise_info(f->key)->write || state == CONTROL_IDLE);
+}
+
 static enum control_state look_again(const struct evidence *e,
 				     struct governed *f,
 				     enum control_state state)
 {
 	const struct device *d =
 		topology_by_devno(e->context->machine->topology, f->devno);
-	bool satisfied = state == CONTROL_HELD || state == CONTROL_IDLE ||
-			 state == CONTROL_SETTLING;
+	struct above above = {};
 
-	if (!satisfied || f->target || !d || f->got >= SHORT * f->floor ||
-	    !evidence_full_queue(e, d))
+	if (d && may_wait_above(f, state))
+		above = above_find(e, f, d);
+	if (!explains(f, &above, state))
 		f->crowded_ticks = 0;
-	else if (f->crowded_ticks < CROWDED_TICKS)
-		f->crowded_ticks++;
+	else if (f->crowded_ticks < CROWDED_TICKS &&
+		 ++f->crowded_ticks == CROWDED_TICKS &&
+		 !above_is_sure(e, &above))
+		f->crowded_ticks = 0;
 	f->crowded = f->crowded_ticks >= CROWDED_TICKS;
 	return f->crowded ? CONTROL_UNWEIGHTED : state;
 }

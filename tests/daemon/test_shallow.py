@@ -82,3 +82,30 @@ def test_full_queue_on_the_way(machine: Machine, systemd: Systemd, sutrod: Sutro
     )
     machine.write(f"{block}/inflight", "        3        0\n")
     sutrod.until(lambda: state(sutrod, "db.service") != "unweighted", SETTLES_S)
+
+
+def test_writes_that_wait_in_dm_crypt(machine: Machine, systemd: Systemd, sutrod: Sutrod) -> None:
+    """None of them reaches a disk: the floor is not idle, until they have reached it."""
+    machine.mapped("dm-7", "254:7", "sda", "secret", "CRYPT-LUKS2-" + 32 * "b" + "-secret")
+    cgroups = {
+        name: machine.at(f"/sys/fs/cgroup{systemd.start(name, 100)}/io.stat")
+        for name in ("db.service", "flood.service")
+    }
+    slice_stat = cgroups["db.service"].parent.parent / "io.stat"
+    sutrod.start()
+    set_policy(sutrod, "db.service", WriteBandwidthMin="/dev/mapper/secret 10M")
+
+    def wrote(above: int, below: int) -> str:
+        return "".join(
+            f"{devno} rbytes=0 wbytes={sent} rios=0 wios={sent // 65536}\n"
+            for devno, sent in (("254:7", above), ("8:0", below))
+        )
+
+    cgroups["db.service"].write_text(wrote(MB, 0))
+    slice_stat.write_text(wrote(200 * MB, 20 * MB))
+    sutrod.until(lambda: state(sutrod, "db.service") == "unweighted", SETTLES_S)
+    assert promise(sutrod, "db.service")["cause"].startswith(
+        "976 KiB of its writes wait above the disks, in dm-crypt at /dev/dm-7"
+    )
+    cgroups["db.service"].write_text(wrote(MB, MB))
+    sutrod.until(lambda: state(sutrod, "db.service") == "idle", 10)

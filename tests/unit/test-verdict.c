@@ -344,6 +344,91 @@ static void test_queue_of_dm_crypt(struct test *t)
 	check(has(f, "--perf-no_write_workqueue fast\""));
 }
 
+/* io.stat of a cgroup: bytes written to dm-0, and to the first of the disks below it. */
+static void set_written(struct test *t, const char *cgroup, unsigned int above,
+			unsigned int below)
+{
+	_cleanup_free_ char *file =
+		asprintf_or_null(CGROUPS "%s/io.stat", cgroup);
+
+	fake_file(&t->f.machine.roots, file,
+		  "254:0 rbytes=9 wbytes=%u rios=1 wios=1\n"
+		  "8:0 rbytes=9 wbytes=%u rios=1 wios=1 dbytes=7\n",
+		  above, below);
+}
+
+/* A floor of db on dm-crypt, whose writes wait in there, and those of others were sent below. */
+static void set_crypt(struct test *t, enum promise_key key)
+{
+	promise(t, key, "/dev/dm-0 10M");
+	fake_control_device(&t->f, "dm-0")->kind = DEVICE_CRYPT;
+	set_written(t, DB, 5 << 20, 3 << 20);
+	set_written(t, "/app.slice", 32 << 20, 3 << 20);
+	set_written(t, "/batch.slice", 32 << 20, 1 << 20);
+}
+
+static void check_becomes(struct test *t, enum control_state state,
+			  enum control_state becomes)
+{
+	for (int i = 0; i < 7; i++)
+		check(report(t, state)->state == state);
+	check(report(t, state)->state == becomes);
+}
+
+/* Requests that wait above the leaves are no demand that the law can see. */
+static void test_writes_that_wait_in_dm_crypt(struct test *t)
+{
+	static const enum control_state states[] = {
+		CONTROL_IDLE,
+		CONTROL_HELD,
+		CONTROL_SETTLING,
+		/* It has few requests at the leaves. */
+		CONTROL_LIMITED,
+		/* Nothing was charged below yet. */
+		CONTROL_UNATTRIBUTED,
+	};
+	struct governed *f;
+
+	set_crypt(t, PROMISE_WRITE_BANDWIDTH_MIN);
+	f = &t->plant.floors[0];
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		set_written(t, DB, 5 << 20, 3 << 20);
+		check_becomes(t, states[i], CONTROL_UNWEIGHTED);
+		check(has(f, "2048 KiB of its writes wait above the disks, in "
+			     "dm-crypt at /dev/dm-0, whose queue has no "
+			     "weights. Limit the units"));
+		check(has(f, "--perf-no_write_workqueue fast\""));
+		set_written(t, DB, 5 << 20, 5 << 20);
+		check(report(t, states[i])->state == states[i]);
+		check(!strstr(f->cause, "dm-crypt"));
+	}
+	set_written(t, DB, 5 << 20, 3 << 20);
+	f->rate = f->got = 10e6;
+	for (int i = 0; i < 10; i++)
+		check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
+}
+
+/* Stock drivers lose the owner below dm-crypt: nothing shows that its writes still wait. */
+static void test_writes_without_an_owner_below_dm_crypt(struct test *t)
+{
+	set_crypt(t, PROMISE_WRITE_BANDWIDTH_MIN);
+	set_written(t, DB, 5 << 20, 0);
+	set_written(t, "/app.slice", 32 << 20, 1 << 20);
+	set_written(t, "/batch.slice", 32 << 20, 2 << 20);
+	check_becomes(t, CONTROL_IDLE, CONTROL_IDLE);
+	/* Of 64 MiB, 4 have an owner. */
+	set_written(t, "/app.slice", 32 << 20, 2 << 20);
+	check_becomes(t, CONTROL_IDLE, CONTROL_UNWEIGHTED);
+}
+
+/* While the unit reads, its demand for reads is known. */
+static void test_reads_beside_writes_that_wait_in_dm_crypt(struct test *t)
+{
+	set_crypt(t, PROMISE_READ_BANDWIDTH_MIN);
+	check_becomes(t, CONTROL_HELD, CONTROL_HELD);
+	check_becomes(t, CONTROL_IDLE, CONTROL_UNWEIGHTED);
+}
+
 static void test_pages_are_no_cause_for_reads(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
@@ -454,6 +539,9 @@ int main(void)
 		  test_cause_follows_the_evidence,
 		  test_dirty_pages_are_the_cause,
 		  test_pages_of_others_are_the_cause, test_queue_of_dm_crypt,
+		  test_writes_that_wait_in_dm_crypt,
+		  test_writes_without_an_owner_below_dm_crypt,
+		  test_reads_beside_writes_that_wait_in_dm_crypt,
 		  test_pages_are_no_cause_for_reads,
 		  test_leaf_without_weights_is_named, test_full_loop_device,
 		  test_lost_owner_is_found, test_missed_target,
