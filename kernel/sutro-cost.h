@@ -86,17 +86,18 @@ struct sutro_costs {
  * @mixed:	so are requests of its mate
  * @mate_is_known: the cost of the mate was measured without others
  * @skip:	completions to be let pass first
+ * @spared:	they would have been let pass, were they not slow
  * @enough:	it is done with this many completions, a multiple of @round
  * @few:	or with this many, if @long_ns has passed
- * @round:	or with a multiple of this, if SUTRO_METER_ROUNDS times @long_ns has passed: so
- *		many are in flight, and may complete together
+ * @round:	or with a multiple of this, if SUTRO_METER_ROUNDS times @long_ns or
+ *		SUTRO_METER_MOST_NS has passed: this many are in flight, and may complete together
  * @long_ns:	see @few
  * @nr:		counted
  * @units:	sizes of those of the class, in 1/SUTRO_UNIT of a request of its size
  * @mate_units:	the same of its mate
  * @took_ns:	sum of the time that each was at the device
  * @start_ns:	time of the completion before the first one counted
- * @last_ns:	time of the last one counted
+ * @last_ns:	when it was armed; then the time of the last one counted, or let pass
  * @foreign_ns16: cost of requests of other classes that completed in between
  */
 struct sutro_meter {
@@ -106,6 +107,7 @@ struct sutro_meter {
 	bool mate_is_known;
 	unsigned int class;
 	u32 skip;
+	u32 spared;
 	u32 enough;
 	u32 few;
 	u32 round;
@@ -298,6 +300,8 @@ void sutro_prior_check(struct sutro_device *device, u64 elapsed_ns, bool busy);
 u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class);
 u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 		    unsigned int class);
+bool sutro_cost_is_proportional(const struct sutro_costs *costs,
+				unsigned int class, u32 among, u64 ns16);
 u64 sutro_cost_at_once16(const struct sutro_device *device, unsigned int class);
 u64 sutro_request_ns16(const struct sutro_device *device, unsigned int class,
 		       u32 bytes);
@@ -328,6 +332,7 @@ u64 sutro_meter_ns16(const struct sutro_device *device);
 bool sutro_meter_is_pair(const struct sutro_device *device);
 u32 sutro_meter_depth(const struct sutro_device *device);
 bool sutro_meter_is_enough(const struct sutro_device *device, u32 least);
+bool sutro_meter_is_slow(const struct sutro_device *device);
 bool sutro_meter_waits(const struct sutro_device *device);
 bool sutro_meter_fills(const struct sutro_device *device, u32 depth);
 

@@ -120,6 +120,36 @@ u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
 }
 
 /**
+ * sutro_cost_is_proportional - does a large request cost as much for its bytes as another one?
+ * @costs:	the table
+ * @class:	from sutro_cost_class()
+ * @among:	a bit for each class with which it is compared
+ * @ns16:	its cost, in 1/16 ns
+ *
+ * Return: true if that is within 3 % of the cost of a class of at least SUTRO_LINEAR_BYTES, in
+ * either direction, that was measured with enough requests: then a bus is the limit of both.
+ */
+bool sutro_cost_is_proportional(const struct sutro_costs *costs,
+				unsigned int class, u32 among, u64 ns16)
+{
+	u32 closed = costs->measured & ~costs->bounded & among & ~BIT(class);
+	u64 bytes = sutro_cost_class_bytes(class), other, other_ns16;
+	unsigned int i;
+
+	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
+		other = sutro_cost_class_bytes(i);
+		if (!(closed & BIT(i)) ||
+		    min(bytes, other) < SUTRO_LINEAR_BYTES)
+			continue;
+		other_ns16 = costs->ns16[i];
+		if (ns16 * other * 100 > other_ns16 * bytes * 97 &&
+		    ns16 * other * 97 < other_ns16 * bytes * 100)
+			return true;
+	}
+	return false;
+}
+
+/**
  * sutro_cost_at_once16 - how many requests of a class's size the device serves at once
  * @device:	the leaf
  * @class:	from sutro_cost_class(), not of SUTRO_OTHER

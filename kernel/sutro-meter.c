@@ -15,6 +15,13 @@
  *
  *	Writes of 32 KiB take 0.4 ms, and one comes each 25 ms: a write costs 0.4 ms at most.
  *
+ * Others wait while it counts, so requests that take long are counted for a bounded time: it ends
+ * with the first multiple after SUTRO_METER_MOST_NS.  While there are SUTRO_METER_SLOW_NS from one
+ * to the next, only the first one is let pass: a bus or a queue has collected none of them.
+ *
+ *	A bus of 12 MB/s, writes of 1 MiB: 87 ms each, two in flight.  One is let pass and two are
+ *	counted, in 262 ms.
+ *
  * In a probe of both directions, requests of the class and of its mate are counted.  If the
  * cost of the mate was measured alone, its charges are subtracted.  If not, both cost the same:
  * a guess, but a group with this mix of them is charged what it uses.
@@ -23,6 +30,52 @@
  *	that is not known, each of the 32 costs 0.21 ms.
  */
 #include "sutro-cost.h"
+
+#define MS (1000 * 1000ULL)
+
+#define SUTRO_METER_MOST_NS (100 * MS)
+/* Of requests that take at least this long, fewer are let pass. */
+#define SUTRO_METER_SLOW_NS (60 * MS)
+
+/* The time after which a multiple is enough: requests that were sent together complete together. */
+static u64 sutro_meter_most_ns(const struct sutro_meter *meter)
+{
+	return min(SUTRO_METER_ROUNDS * meter->long_ns,
+		   max(meter->long_ns, SUTRO_METER_MOST_NS));
+}
+
+/* Count from this completion on. */
+static void sutro_meter_begin(struct sutro_meter *meter, u64 now_ns)
+{
+	meter->nr = 0;
+	meter->units = 0;
+	meter->mate_units = 0;
+	meter->took_ns = 0;
+	meter->foreign_ns16 = 0;
+	meter->start_ns = now_ns;
+	meter->last_ns = now_ns;
+}
+
+/* Is a completion let pass? */
+static bool sutro_meter_passes(struct sutro_meter *meter, u64 now_ns)
+{
+	s64 gap_ns = now_ns - meter->last_ns;
+	bool slow = gap_ns >= (s64)SUTRO_METER_SLOW_NS;
+
+	if (meter->spared && !slow) {
+		meter->skip = meter->spared;
+		meter->spared = 0;
+	}
+	if (!meter->skip)
+		return false;
+	meter->skip--;
+	if (slow) {
+		meter->spared = meter->skip;
+		meter->skip = 0;
+	}
+	sutro_meter_begin(meter, now_ns);
+	return true;
+}
 
 /**
  * sutro_meter_complete - count a completion
@@ -45,11 +98,8 @@ void sutro_meter_complete(struct sutro_meter *meter,
 			meter->foreign_ns16 += cost_ns16;
 		return;
 	}
-	if (meter->skip) {
-		meter->skip--;
-		meter->start_ns = sample->now_ns;
+	if (sutro_meter_passes(meter, sample->now_ns))
 		return;
-	}
 	meter->nr++;
 	if (is_mate)
 		meter->mate_units += sutro_units(sample->class, sample->bytes);
@@ -62,7 +112,7 @@ void sutro_meter_complete(struct sutro_meter *meter,
 		meter->nr >= meter->enough ||
 		(meter->nr % meter->round == 0 &&
 		 ((meter->nr >= meter->few && elapsed_ns >= meter->long_ns) ||
-		  elapsed_ns >= SUTRO_METER_ROUNDS * meter->long_ns));
+		  elapsed_ns >= sutro_meter_most_ns(meter)));
 }
 
 /**
@@ -150,6 +200,20 @@ bool sutro_meter_fills(const struct sutro_device *device, u32 depth)
 	u64 elapsed_ns = meter->last_ns - meter->start_ns;
 
 	return meter->took_ns * 4 >= elapsed_ns * depth * 3;
+}
+
+/**
+ * sutro_meter_is_slow - were others held back for long by each request?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: true if one has completed each SUTRO_METER_SLOW_NS, or less often.
+ */
+bool sutro_meter_is_slow(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+
+	return meter->last_ns - meter->start_ns >=
+	       SUTRO_METER_SLOW_NS * meter->nr;
 }
 
 /**

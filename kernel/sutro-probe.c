@@ -42,8 +42,8 @@
  *	timed, 186 ms; four and four, 248 ms, are no cheaper.  So the next probe takes
  *	186 ms, where eight and eight would take 500 ms.
  *
- * A large request that costs as much as one of the other direction is bound by a bus: the ramp
- * ends at once.
+ * A large request that costs as much as one of the other direction, or, if it is slow, for its
+ * bytes as another large one, is bound by a bus: the ramp ends at once.
  *
  *	A group of share 0.05 writes 1 MiB, 7.6 ms each, as its neighbours' reads do.  With 2 in
  *	flight and 4 counted the probe takes 60 ms, which the group pays back for 1.2 s.  With 4 and
@@ -288,17 +288,20 @@ static bool sutro_probe_is_slow(const struct sutro_device *device,
 	return sutro_cost_class_ns(device, class) > SUTRO_PROBE_SLOW_NS;
 }
 
-/* Does a large request cost what one of the other direction does?  Then a bus is the limit. */
+/*
+ * Does a large request cost what one of the other direction does?  Then a bus is the limit.  Where
+ * requests are slow, the ramp takes long, and any large one shows it.
+ */
 static bool sutro_probe_is_bus(const struct sutro_probe *probe,
 			       const struct sutro_device *device, u64 ns16)
 {
-	unsigned int mate = sutro_cost_mate(probe->class);
-	u32 closed = device->costs.measured & ~device->costs.bounded;
-	u64 mate_ns16 = device->costs.ns16[mate];
+	u32 among = sutro_meter_is_slow(device)
+			    ? U32_MAX
+			    : BIT(sutro_cost_mate(probe->class));
 
-	return closed & BIT(mate) && !probe->mixed &&
-	       sutro_cost_class_bytes(probe->class) >= SUTRO_LINEAR_BYTES &&
-	       ns16 * 100 > mate_ns16 * 97 && ns16 * 97 < mate_ns16 * 100;
+	return !probe->mixed &&
+	       sutro_cost_is_proportional(&device->costs, probe->class, among,
+					  ns16);
 }
 
 /* The meter has counted enough: continue the ramp, or end the probe. */
@@ -518,6 +521,7 @@ void sutro_probe_step(struct sutro_probe *probe, struct sutro_device *device,
 		.mixed = probe->mixed,
 		.mate_is_known = sutro_probe_knows_mate(probe, device),
 		.class = probe->class,
+		.last_ns = now_ns,
 		.skip = expensive || probe->turns ? probe->depth
 						  : 2 * probe->depth,
 		.enough = max(SUTRO_PROBE_NR / probe->depth, 2U) * probe->depth,

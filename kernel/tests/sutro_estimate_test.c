@@ -143,12 +143,49 @@ static void sutro_test_by_pages(struct kunit *test)
 	}
 }
 
+/* A bus is the limit if a large request costs as much for its bytes as another large one. */
+static void sutro_test_proportional(struct kunit *test)
+{
+	struct sutro_device *device = device_new(test, false);
+	struct sutro_costs *costs = &device->costs;
+	unsigned int small = sutro_cost_class(SUTRO_READ, 16384);
+	unsigned int read = sutro_cost_class(SUTRO_READ, 65536);
+	unsigned int write = sutro_cost_class(SUTRO_WRITE, 262144);
+	u64 ns16 = MS << SUTRO_NS16_SHIFT;
+	u32 all = U32_MAX;
+	bool is;
+
+	is = sutro_cost_is_proportional(costs, write, all, 4 * ns16);
+	KUNIT_EXPECT_FALSE(test, is);
+	sutro_cost_measured(device, read, ns16, 0);
+	is = sutro_cost_is_proportional(costs, write, all, 4 * ns16);
+	KUNIT_EXPECT_TRUE(test, is);
+	is = sutro_cost_is_proportional(costs, write, all, 41 * ns16 / 10);
+	KUNIT_EXPECT_TRUE(test, is);
+	is = sutro_cost_is_proportional(costs, write, all, 5 * ns16);
+	KUNIT_EXPECT_FALSE(test, is);
+	is = sutro_cost_is_proportional(costs, write, all, 3 * ns16);
+	KUNIT_EXPECT_FALSE(test, is);
+	is = sutro_cost_is_proportional(costs, write, ~BIT(read), 4 * ns16);
+	KUNIT_EXPECT_FALSE(test, is);
+	/* Neither the class itself nor a small one shows it. */
+	is = sutro_cost_is_proportional(costs, read, all, ns16);
+	KUNIT_EXPECT_FALSE(test, is);
+	is = sutro_cost_is_proportional(costs, small, all, ns16 / 4);
+	KUNIT_EXPECT_FALSE(test, is);
+	/* There never were enough of the other ones. */
+	costs->bounded = BIT(read);
+	is = sutro_cost_is_proportional(costs, write, all, 4 * ns16);
+	KUNIT_EXPECT_FALSE(test, is);
+}
+
 static struct kunit_case sutro_estimate_cases[] = {
 	KUNIT_CASE(sutro_test_own_estimate),
 	KUNIT_CASE(sutro_test_seek_does_not_grow),
 	KUNIT_CASE(sutro_test_estimates_grow),
 	KUNIT_CASE(sutro_test_by_bytes),
 	KUNIT_CASE(sutro_test_by_pages),
+	KUNIT_CASE(sutro_test_proportional),
 	{}
 };
 

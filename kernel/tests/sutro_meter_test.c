@@ -92,6 +92,70 @@ static void sutro_test_batches(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sutro_meter_depth(device), 8);
 }
 
+/* Two writes at the device, each @each_ns after the one before: how long does the meter take? */
+static u64 slow_ns(struct kunit *test, u64 each_ns, u64 long_ns)
+{
+	struct sutro_sample sample = { .class = A, .bytes = 4096 };
+	struct sutro_device *device = device_new(test);
+	unsigned int nr;
+
+	device->meter = (struct sutro_meter){
+		.armed = true,
+		.class = A,
+		.skip = 2,
+		.enough = 256,
+		.few = 8,
+		.round = 2,
+		.long_ns = long_ns,
+		.last_ns = SEC,
+	};
+	for (nr = 1; !device->meter.done; nr++) {
+		sample.now_ns = SEC + nr * each_ns;
+		sample.start_ns = sample.now_ns - 2 * each_ns;
+		sutro_meter_complete(&device->meter, &sample, 0);
+	}
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT,
+			each_ns);
+	return sample.now_ns - SEC;
+}
+
+/* Others wait for the meter: one of these passes and two are counted, whatever the latency is. */
+static void sutro_test_slow_requests(struct kunit *test)
+{
+	KUNIT_EXPECT_EQ(test, slow_ns(test, 85 * MS, 10 * MS), 3 * 85 * MS);
+	KUNIT_EXPECT_EQ(test, slow_ns(test, 85 * MS, 60 * MS), 3 * 85 * MS);
+	KUNIT_EXPECT_EQ(test, slow_ns(test, 31 * MS, 10 * MS), 6 * 31 * MS);
+	KUNIT_EXPECT_EQ(test, slow_ns(test, 20 * MS, 60 * MS), 8 * 20 * MS);
+}
+
+/* The first write has waited for other requests: as many pass as of any others. */
+static void sutro_test_slow_first_request(struct kunit *test)
+{
+	struct sutro_sample sample = { .class = A, .bytes = 4096 };
+	struct sutro_device *device = device_new(test);
+	unsigned int nr;
+
+	device->meter = (struct sutro_meter){
+		.armed = true,
+		.class = A,
+		.skip = 4,
+		.enough = 8,
+		.few = 8,
+		.round = 4,
+		.long_ns = 10 * MS,
+		.last_ns = SEC,
+	};
+	for (nr = 0; !device->meter.done; nr++) {
+		/* A bus has collected the next two. */
+		sample.now_ns = SEC + 90 * MS + (nr < 3 ? 0 : nr - 2) * MS;
+		sample.start_ns = sample.now_ns - 4 * MS;
+		sutro_meter_complete(&device->meter, &sample, 0);
+	}
+	KUNIT_EXPECT_EQ(test, nr, 4 + 8);
+	KUNIT_EXPECT_EQ(test, sutro_meter_ns16(device) >> SUTRO_NS16_SHIFT, MS);
+	KUNIT_EXPECT_FALSE(test, sutro_meter_is_slow(device));
+}
+
 /*
  * Two CPUs may report completions in another order than that of their times.  One each 10 us, of
  * which the second that counts has its time before the last one that does not.
@@ -197,6 +261,8 @@ static struct kunit_case sutro_meter_cases[] = {
 	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_mean_depth),
 	KUNIT_CASE(sutro_test_batches),
+	KUNIT_CASE(sutro_test_slow_requests),
+	KUNIT_CASE(sutro_test_slow_first_request),
 	KUNIT_CASE(sutro_test_completions_out_of_order),
 	KUNIT_CASE(sutro_test_pairs),
 	KUNIT_CASE(sutro_test_no_rest),

@@ -501,3 +501,24 @@ def test_short_units_on_a_slow_disk(seed: int, size: int, depth: int) -> None:
     result = s.run()
     assert result.held(0, SETTLED_S) >= 0.97
     assert result.worst(0, SETTLED_S) >= 0.75
+
+
+@pytest.mark.parametrize("depth", [8, 32])
+@pytest.mark.parametrize("readers", [0, 1])
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_large_writes_of_others_on_a_slow_disk(seed: int, readers: int, depth: int) -> None:
+    """Writes of 1 MiB take 87 ms each. Their cost is measured in a time in which a floor holds."""
+    disk = {"kind": 1, "bus_kbps": 12000, "queue_depth": depth, "size_mb": 512}
+    s = disks(1, disk, seconds=16, seed=seed)
+    s.add("volume", leaves=1)
+    unit = s.unit(random=1, bytes=65536, iodepth=32)
+    for number in range(2 - readers):
+        s.unit(1000, write=1, bytes=1 << 20, iodepth=4, first=number / 2, last=(number + 1) / 2)
+    for _ in range(readers):
+        s.unit(1000, random=1, bytes=65536, iodepth=32)
+    s.add("promise", cgroup=unit, floor=0.6 * s.alone(0))
+    result = s.run()
+    assert max(result.windows(result.promises[0]["rate"], 0, 2.25, 0.5)) >= (
+        0.97 * result.promises[0]["floor"]
+    )
+    assert result.worst(0, 2) >= 0.95
