@@ -217,6 +217,7 @@ struct sutro_phase_sum {
  * @sums:	by enum sutro_window, older ones count less
  * @mark_ns:	length of the shared windows in @sums when their rate was compared last
  * @mark_nr:	requests seen in them
+ * @mark_cost_ns: device time of those of protected groups
  * @guessing:	&sutro_tunables.guessing when the cycle began
  * @apart:	protected groups that have used their part of a reserved window wait
  * @waited:	groups wait, and their requests have completed
@@ -290,6 +291,7 @@ struct sutro_protect {
 	u32 others;
 	struct sutro_protect_sums sums[SUTRO_WINDOWS];
 	u64 mark_ns;
+	u64 mark_cost_ns;
 	u32 mark_nr;
 	bool guessing;
 	bool apart;

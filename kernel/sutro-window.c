@@ -52,12 +52,18 @@
  * The sums are of some cycles' worth of reserved windows.  Where nearly all of the time is
  * shared, this is a long time, and the shared part would follow a change of work as late.
  * So where half of the time or more is shared, requests in shared windows are counted between
- * two cycles.  If they come twice as fast as before, or half as fast, the sums begin anew.
+ * two cycles.  If they come twice as fast as before, or half as fast, the sums begin anew.  So they
+ * do on flash if a request costs twice as much in the mean, or half: a group that has less to do
+ * at a time sends smaller requests, not always more of them.
  *
  *	a (weight 300) thinks for 20 ms after each four reads, 190 in a second: sharing does
  *	it no harm, and 97 % of the time is shared.  Then it reads without pauses, and has
  *	600 in a second, and 2880 alone.  A cycle of 134 ms shows the change.  Without
  *	this, it takes 18 s.
+ *
+ *	a (weight 150, beside eight of 100) has four reads of 128 KiB at once, and more than its
+ *	share.  Then it has one of 32 KiB.  The disk serves 75 of the first kind in a second, and
+ *	about 150 of the second one: by the rate, half of such changes were not seen.
  */
 #include <linux/bits.h>
 #include <linux/string.h>
@@ -194,12 +200,20 @@ static void sutro_window_age(struct sutro_protect *protect)
 		sutro_window_halve(&sums[SUTRO_WINDOW_SHARED]);
 }
 
-/*
- * Do requests of protected groups come twice or half as fast as before, where half of the time
- * or more is shared?
- */
-static bool sutro_window_is_other_work(struct sutro_protect *protect)
+/* Is one of two numbers more than twice the other one? */
+static bool sutro_window_differs(u64 a, u64 b)
 {
+	return a > 2 * b || b > 2 * a;
+}
+
+/*
+ * Where half of the time or more is shared: do requests of protected groups come twice or half as
+ * fast as before, or is a mean one twice or half as expensive?  With seeks, costs vary as much
+ * while a group goes on.
+ */
+static bool sutro_window_is_other_work(struct sutro_core *core)
+{
+	struct sutro_protect *protect = &core->protect;
 	const struct sutro_protect_sums *shared =
 		&protect->sums[SUTRO_WINDOW_SHARED];
 	u64 nr = shared->nr_seen - protect->mark_nr;
@@ -207,17 +221,25 @@ static bool sutro_window_is_other_work(struct sutro_protect *protect)
 	u64 mark_us = div64_u64(protect->mark_ns, US);
 	u64 before =
 		div64_u64(protect->mark_nr * length_us, max(mark_us, 1ULL));
+	u64 mark_cost_us = div64_u64(protect->mark_cost_ns, US);
+	u64 cost_us = div64_u64(shared->cost_ns, US) - mark_cost_us;
 	bool known = protect->by_share &&
 		     protect->part >= SUTRO_PROTECT_WHOLE / 2 &&
 		     protect->mark_nr >= 2 * SUTRO_PROTECT_KNOWN &&
 		     shared->time_ns >= protect->mark_ns &&
-		     shared->nr_seen >= protect->mark_nr;
+		     shared->nr_seen >= protect->mark_nr &&
+		     shared->cost_ns >= protect->mark_cost_ns;
+	bool other = sutro_window_differs(nr, before) ||
+		     (!core->tunables.rotational &&
+		      sutro_window_differs(cost_us * protect->mark_nr,
+					   mark_cost_us * nr));
 
 	if (known && max(nr, before) < SUTRO_WINDOW_COMPARED)
 		return false;
 	protect->mark_ns = shared->time_ns;
 	protect->mark_nr = shared->nr_seen;
-	return known && (nr > 2 * before || before > 2 * nr);
+	protect->mark_cost_ns = shared->cost_ns;
+	return known && other;
 }
 
 /* Set the shared part and the length of cycles by the measurements. */
@@ -230,7 +252,7 @@ static void sutro_window_adapt(struct sutro_core *core, u64 share, u32 depth,
 	struct sutro_group_protect *own;
 	u64 slow_ns;
 
-	if (sutro_window_is_other_work(protect)) {
+	if (sutro_window_is_other_work(core)) {
 		memset(protect->sums, 0, sizeof(protect->sums));
 		protect->mark_nr = 0;
 	}

@@ -99,10 +99,10 @@ def _share(scene: Scenario) -> float:
     return scene.entitled(scene.end_s)["victim"]
 
 
-def receive(scene: Scenario) -> Received:
-    """Run a draw, and its victim alone."""
-    (run,) = scenes.simulate(scene, "sutro")
-    (alone,) = scenes.simulate(scene, "sutro", only="victim")
+def receive(scene: Scenario, **more: float) -> Received:
+    """Run a draw, and its victim alone; more: keys of the first line for sim-run."""
+    (run,) = scenes.simulate(scene, "sutro", **more)
+    (alone,) = scenes.simulate(scene, "sutro", only="victim", **more)
     share = _share(scene)
     parts = []
     for begin, end in run.phases(SETTLE_S):

@@ -28,6 +28,16 @@ def test_received(number: int) -> None:
     assert got.others > 0
 
 
+@pytest.mark.parametrize("seed", [5, 6, 7, 8])
+def test_other_work(seed: int) -> None:
+    """A victim that goes on with smaller requests is protected for these.
+
+    One read of 32 KiB at a time, then four of 128 KiB for 5 s, then one of 32 KiB.
+    """
+    got = draws.receive(draws.draw(3), seed=seed)
+    assert got.is_met(), got
+
+
 @pytest.mark.parametrize("number", TRIOS)
 def test_trio(number: int) -> None:
     """Two favoured groups of one weight: neither takes the share of the other."""
