@@ -323,6 +323,7 @@ struct sutro_protect {
  * @trial_ns:	when its trial began, 0 = never
  * @from_ns:	&sutro_protect.used_ns then
  * @from_nr:	&sutro_protect.used_nr then
+ * @from_shared_ns: the same of the time without reserved windows (sutro_trial_shared_ns())
  * @seen_ns:	&sutro_protect.used_ns up to which @due_ns is complete
  * @seen_withheld_ns: the same of &sutro_protect.withheld_ns
  * @came_ns:	when it got requests again
@@ -378,6 +379,7 @@ struct sutro_group_protect {
 	u32 slow_ns;
 	u64 trial_ns;
 	u64 from_ns;
+	u64 from_shared_ns;
 	u32 from_nr;
 	u32 nr;
 	u64 seen_ns;
@@ -455,6 +457,8 @@ sutro_protect_by_target(const struct sutro_group_protect *own)
 bool sutro_trial_is_far_short(const struct sutro_group_protect *own);
 void sutro_trial_begin(const struct sutro_protect *protect,
 		       struct sutro_group_protect *own, u64 now_ns);
+u64 sutro_trial_shared_ns(const struct sutro_protect *protect,
+			  const struct sutro_group_protect *own, u64 now_ns);
 void sutro_trial_back(const struct sutro_core *core, struct sutro_group *group,
 		      u64 now_ns);
 void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,

@@ -339,11 +339,15 @@ static inline bool sutro_sensitive_waits(const struct sutro_core *core,
 	       core->sensitive_nr >= SUTRO_SENSITIVE_NR;
 }
 
-/* Has every group slices at some time, although that is not needed for streams? */
+/*
+ * Has every group slices at some time, although that is not needed for streams?  In reserved
+ * windows, parts of them decide (sutro-apart.c).
+ */
 static inline bool sutro_is_fair_at(const struct sutro_core *core, u64 now_ns)
 {
 	return core->tunables.fairness ||
-	       sutro_before(now_ns, core->slices.until_ns);
+	       (!core->protect.reserved &&
+		sutro_before(now_ns, core->slices.until_ns));
 }
 
 static inline bool sutro_is_fair(const struct sutro_core *core)

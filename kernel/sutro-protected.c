@@ -227,7 +227,6 @@ static void sutro_protect_join(struct sutro_core *core,
 		protect->cleared_from_ns = now_ns;
 		sutro_protect_clear(protect);
 	}
-	sutro_slices_prevent(core, now_ns);
 	list_add_tail(&own->list, &protect->groups);
 	protect->nr++;
 	sutro_apart_turn(protect, own);
@@ -245,6 +244,8 @@ static void sutro_protect_join(struct sutro_core *core,
 	/* Others count from the next cycle on: each of their requests would add their shares. */
 	if (matters)
 		sutro_protect_add(core, own);
+	if (list_is_singular(&protect->groups) || protect->sensitive)
+		sutro_slices_prevent(core, now_ns);
 	protect->changed |= matters;
 	protect->other_came_ns = now_ns;
 	protect->full_ns = now_ns;

@@ -33,7 +33,17 @@
  *
  * Device time is estimated, so the price may differ.  Without slices, the device counts as busy all
  * the time at least.  Requests of the group count as much as in its trial: fewer at the device seem
- * to cost more.  While a group is protected, that decides who comes first, and there are no slices.
+ * to cost more.
+ *
+ * 3. Beside protected groups
+ *
+ * Where protected groups would use more than their shares, others have theirs in shared windows
+ * (sutro-part.c), and these are divided as badly.  So there are slices in shared windows, and only
+ * their time counts.  Slices end when the first group becomes protected, for others wait for less
+ * then.  There are none while a latency-sensitive group is protected, which would wait for them.
+ *
+ *	f (weight 300) has 4 reads of 16 KiB at once beside a and b (100).  A third of the time is
+ *	shared.  Without slices, a has 0.02 of the device and b 0.35, and each has 0.2 with them.
  */
 #include "sutro-core.h"
 
@@ -57,12 +67,24 @@
 #define SUTRO_SLICES_REST_NS (4000 * MS)
 #define SUTRO_SLICES_REST_MAX_NS (64000 * MS)
 
-/* Do the knobs and the device allow slices of this kind? */
+/* Do the knobs, the device and protected groups allow slices of this kind? */
 static bool sutro_slices_allowed(const struct sutro_core *core)
 {
 	const struct sutro_tunables *t = &core->tunables;
 
-	return !t->rotational && !t->fairness && t->protect;
+	return !t->rotational && !t->fairness && t->protect &&
+	       !(sutro_protects(&core->protect) && core->protect.sensitive);
+}
+
+/*
+ * Does the share of others depend on what shared windows give them?  These are most of it if
+ * protected groups use more than their shares alone.
+ */
+static bool sutro_slices_matter(const struct sutro_protect *protect)
+{
+	return !sutro_protects(protect) ||
+	       (2 * protect->part >= SUTRO_PROTECT_WHOLE - protect->share &&
+		protect->part < SUTRO_PROTECT_MOST_PART);
 }
 
 /**
@@ -76,7 +98,7 @@ static bool sutro_slices_allowed(const struct sutro_core *core)
 bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group)
 {
 	if (!sutro_slices_allowed(core) || core->tunables.guessing ||
-	    sutro_protects(&core->protect))
+	    !sutro_slices_matter(&core->protect))
 		return false;
 	if (!group->protect &&
 	    (core->queued <= group->queued ||
@@ -88,7 +110,7 @@ bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group)
 }
 
 /**
- * sutro_slices_prevent - a group is protected, which decides who comes first
+ * sutro_slices_prevent - groups become protected, and others have less to wait for
  * @core:	the leaf
  * @now_ns:	the time
  */
@@ -140,9 +162,11 @@ bool sutro_slices_are_for(const struct sutro_core *core,
 }
 
 /* Did enough more requests of a group complete than in its trial, where each counts twice? */
-static bool sutro_slices_gain(const struct sutro_group_protect *own, u64 now_ns)
+static bool sutro_slices_gain(const struct sutro_core *core,
+			      const struct sutro_group_protect *own, u64 now_ns)
 {
-	u64 length_us = div_u64(now_ns - own->trial_ns, US);
+	u64 length_us =
+		div_u64(sutro_trial_shared_ns(&core->protect, own, now_ns), US);
 	u64 before_us = div_u64(own->shared.time_ns, US);
 
 	return 4 * own->nr * before_us >=
@@ -156,7 +180,8 @@ static bool sutro_slices_fill(const struct sutro_core *core,
 	u64 used_ns = core->protect.used_ns - own->from_ns;
 	/* At what they cost there: estimates are higher for few requests on an idle device. */
 	u64 cost_ns = 2 * own->shared.cost_ns * own->nr;
-	u64 length_us = div_u64(now_ns - own->trial_ns, US);
+	u64 length_us =
+		div_u64(sutro_trial_shared_ns(&core->protect, own, now_ns), US);
 	u64 before_us = div_u64(own->shared.time_ns, US);
 	u64 all_us = max(div_u64(own->shared.all_ns, US), before_us);
 	u32 loss = core->slices.rest_ns ? SUTRO_SLICES_LOSS
@@ -201,7 +226,7 @@ bool sutro_slices_judge(struct sutro_core *core,
 
 	if (sutro_group_favoured(own->group, SUTRO_PROTECT_SENSITIVE))
 		return false;
-	if (!sutro_is_fair(core))
+	if (!sutro_before(core->now_ns, slices->until_ns))
 		return own->trial_ns < slices->until_ns;
 	/* Nothing shows that they are needed still, so they last for a moment at most. */
 	if (!sutro_slices_are_for(core, own) || core->nr_active < 2 ||
@@ -214,7 +239,7 @@ bool sutro_slices_judge(struct sutro_core *core,
 		return true;
 	}
 	slices->poor = false;
-	if (sutro_slices_gain(own, now_ns)) {
+	if (sutro_slices_gain(core, own, now_ns)) {
 		slices->until_ns = min(now_ns + SUTRO_SLICES_TRY_NS,
 				       slices->since_ns + SUTRO_SLICES_LAST_NS);
 		slices->rest_ns = 0;

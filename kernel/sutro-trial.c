@@ -125,6 +125,7 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 	own->trial_ns = now_ns;
 	own->from_ns = protect->used_ns;
 	own->from_nr = protect->used_nr;
+	own->from_shared_ns = now_ns - protect->withheld_ns;
 	own->seen_ns = protect->used_ns;
 	own->seen_withheld_ns = protect->withheld_ns;
 	own->beside_ns = 0;
@@ -132,6 +133,18 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 	own->got_ns = 0;
 	own->nr = 0;
 	own->depth = 0;
+}
+
+/**
+ * sutro_trial_shared_ns - how much of a trial was not in reserved windows?
+ * @protect:	the protection of the leaf
+ * @own:	the protection of the group
+ * @now_ns:	the time
+ */
+u64 sutro_trial_shared_ns(const struct sutro_protect *protect,
+			  const struct sutro_group_protect *own, u64 now_ns)
+{
+	return now_ns - protect->withheld_ns - own->from_shared_ns;
 }
 
 /* Did a group have next to nothing since it came to a device that was at work before? */
@@ -318,7 +331,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	own->needed = needed;
 	own->far_nr = sutro_trial_far_nr(protect, own, percent, share);
 	own->shared = (struct sutro_protect_sums){
-		.time_ns = now_ns - own->trial_ns,
+		.time_ns = sutro_trial_shared_ns(protect, own, now_ns),
 		.all_ns = protect->used_ns - own->from_ns,
 		.cost_ns = own->got_ns,
 		.nr_seen = 2 * own->nr,

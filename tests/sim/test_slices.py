@@ -70,6 +70,18 @@ def test_share(case: str) -> None:
         assert rate >= 0.85 * weight / weights * alone
 
 
+@pytest.mark.parametrize("weight", [200, 400])
+@pytest.mark.parametrize("case", ["reads-16k-writes", "reads-4k-writes", "reads-16k-scan"])
+def test_share_beside_a_protected_group(case: str, weight: int) -> None:
+    """Groups divide the time that a heavier one leaves, although few requests depend on latency."""
+    disk, groups = BUSY[case]
+    favoured = {**READS, "bytes": 16384, "iodepth": 4}
+    clients = tree([*groups, (weight, favoured)])
+    found = compete([{**disk, "nr_requests": 256}], *clients, seconds=17, warmup_s=9)
+    due = [part / (weight + 200) for part in (100, 100, weight)]
+    assert [one["part"] for one in found] == pytest.approx(due, rel=0.1)
+
+
 @pytest.mark.parametrize("case", ["reads-4k-writes", "reads-4k-writes-scan"])
 def test_kept(case: str) -> None:
     """It receives that for a minute: one short measurement below the bound does not end slices."""
