@@ -331,6 +331,7 @@ void sutro_meter_complete(struct sutro_meter *meter,
 u64 sutro_meter_ns16(const struct sutro_device *device);
 bool sutro_meter_is_pair(const struct sutro_device *device);
 u32 sutro_meter_depth(const struct sutro_device *device);
+u32 sutro_meter_units(const struct sutro_device *device);
 bool sutro_meter_is_enough(const struct sutro_device *device, u32 least);
 bool sutro_meter_is_slow(const struct sutro_device *device);
 bool sutro_meter_waits(const struct sutro_device *device);

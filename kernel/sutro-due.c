@@ -53,6 +53,10 @@
  * restore it (sutro_core_wide()).  Groups with a backlog have all of it, and beside one with a
  * request at a time there is next to none.
  *
+ * The depth counts requests as large as those of the probe: one of 1 MiB is four of the largest
+ * class.  Where weights are unequal or the device is near, it counts as one, and the latency
+ * decides.
+ *
  *	Reads of 64 KiB, 64 channels of 20 ms: each waits for four of these, taken at random, and
  *	64 such reads keep 0.8 of them busy.  By the latency, 32 ms of device time would be in
  *	flight, which are 25 reads.  Two groups of one weight had 0.35 of the throughput without a
@@ -81,6 +85,8 @@
 #define SUTRO_PROBE_CHECK_NS (10 * MS)
 /* A device is far if it has no pause with more than this in flight: 0.73 ms of latency. */
 #define SUTRO_PROBE_FAR_NS (2 * MS)
+/* As many requests are at the device in any case: SUTRO_DEPTH_MIN of sutro-core.h. */
+#define SUTRO_PROBE_PAIR 2
 /* The most device time that is kept in flight because of the depths of probes. */
 #define SUTRO_PROBE_DEPTH_NS (128 * MS)
 
@@ -185,6 +191,18 @@ static bool sutro_probe_needs_depth(const struct sutro_probe *probe,
 	       !list_is_singular(&probe->peers[class]);
 }
 
+/*
+ * Does the device need several requests of a class at once, however large they are?  Elsewhere two
+ * of 1 MiB keep it busy, and small requests of other groups would wait for more of them.
+ */
+static bool sutro_probe_is_wide(const struct sutro_probe *probe,
+				const struct sutro_device *device,
+				unsigned int class)
+{
+	return probe->equal && probe->of[class].depth > SUTRO_PROBE_PAIR &&
+	       sutro_cost_busy_ns(device) > SUTRO_PROBE_FAR_NS;
+}
+
 /* From time to time, determine the classes in use. */
 static void sutro_probe_mark(struct sutro_probe *probe,
 			     const struct sutro_device *device, u64 now_ns)
@@ -247,6 +265,8 @@ static bool sutro_probe_count(struct sutro_probe *probe,
 		if (!of->nr || device->amplification.has_cache)
 			continue;
 		needs_ns = of->depth * sutro_cost_class_ns(device, i);
+		if (sutro_probe_is_wide(probe, device, i))
+			needs_ns = needs_ns * of->units >> SUTRO_UNIT_SHIFT;
 		probe->depth_ns = max(probe->depth_ns, needs_ns);
 	}
 	probe->depth_ns = min(probe->depth_ns, SUTRO_PROBE_DEPTH_NS);

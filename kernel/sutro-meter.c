@@ -174,6 +174,19 @@ u32 sutro_meter_depth(const struct sutro_device *device)
 }
 
 /**
+ * sutro_meter_units - how large were the requests?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: their mean size in 1/SUTRO_UNIT of a request of the class.
+ */
+u32 sutro_meter_units(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+
+	return div_u64(meter->units + meter->mate_units, max(meter->nr, 1U));
+}
+
+/**
  * sutro_meter_waits - did requests wait within the device?
  * @device:	the leaf, whose meter is done
  *

@@ -282,10 +282,12 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 	sutro_probe_end(probe, device, now_ns);
 }
 
-static bool sutro_probe_is_slow(const struct sutro_device *device,
-				unsigned int class)
+/* Do requests cost much, as the meter has counted them?  @ns16: those of the size of the class. */
+static bool sutro_probe_is_slow(const struct sutro_device *device, u64 ns16)
 {
-	return sutro_cost_class_ns(device, class) > SUTRO_PROBE_SLOW_NS;
+	return ns16 * sutro_meter_units(device) >>
+		       (SUTRO_UNIT_SHIFT + SUTRO_NS16_SHIFT) >
+	       SUTRO_PROBE_SLOW_NS;
 }
 
 /*
@@ -320,6 +322,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 			  sutro_meter_waits(device)));
 
 	probe->of[probe->class].no_guests = !ns16;
+	probe->of[probe->class].units = sutro_meter_units(device);
 	if (!ns16 || (few && !saturated && probe->half_ns16 &&
 		      probe->half_ns16 <= ns16)) {
 		sutro_probe_give_up(probe, device, now_ns);
@@ -334,7 +337,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	}
 	if (saturated || probe->depth >= probe->limit) {
 		if (saturated && probe->ramping &&
-		    (few || sutro_probe_is_slow(device, probe->class)))
+		    (few || sutro_probe_is_slow(device, ns16)))
 			probe->depth = max(probe->depth / 2, 1U);
 		sutro_probe_result(probe, device, ns16, probe->depth,
 				   SUTRO_PROBE_SPARE_NONE, false, now_ns);
@@ -353,7 +356,8 @@ static u32 sutro_probe_first_depth(const struct sutro_probe *probe,
 				   const struct sutro_device *device)
 {
 	const struct sutro_probe_class *of = &probe->of[probe->class];
-	bool large = sutro_probe_is_slow(device, probe->class) ||
+	bool large = sutro_cost_class_ns(device, probe->class) >
+			     SUTRO_PROBE_SLOW_NS ||
 		     sutro_cost_class_bytes(probe->class) >= SUTRO_LINEAR_BYTES;
 	u32 least = min(large ? SUTRO_PROBE_RAMP_LARGE : SUTRO_PROBE_RAMP,
 			probe->limit);

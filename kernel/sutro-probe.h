@@ -46,6 +46,7 @@ struct sutro_peer {
  * @due_ns:	when it should be measured again
  * @interval_ns: pause between two probes
  * @depth:	requests in flight with which it saturates the device, 0 if not known
+ * @units:	their mean size in 1/SUTRO_UNIT of a request of the class
  * @probes:	how many ended with a result, or were given up beside protected groups while
  *		the cost was known; those from before a change of the device count as one
  * @failures:	how many in a row ended without
@@ -69,6 +70,7 @@ struct sutro_probe_class {
 	u64 due_ns;
 	u64 interval_ns;
 	u32 depth;
+	u32 units;
 	u32 probes;
 	u32 failures;
 	bool mixed;

@@ -14,6 +14,7 @@ Job = dict[str, int]
 
 FAR_1MS = {"read_us": 1000, "write_us": 1000, "channels": 16, "bus_kbps": 250_000}
 FAR_5MS = {"read_us": 5000, "write_us": 5000, "channels": 64, "bus_kbps": 1_000_000}
+FAR_10MS = {"read_us": 10_000, "write_us": 10_000, "channels": 64, "bus_kbps": 250_000}
 FAR_20MS = {"read_us": 20_000, "write_us": 20_000, "channels": 64, "bus_kbps": 400_000}
 FEW_CHANNELS = {"read_us": 80, "write_us": 320, "channels": 4, "bus_kbps": 540_000}
 SLOW_BUS = {"read_us": 236, "write_us": 246, "channels": 32, "bus_kbps": 270_000}
@@ -52,6 +53,32 @@ def test_far_devices_are_kept_busy(disk: dict[str, int], job: Job, least: float)
     one, other = simulate(disk, *groups)
     assert rate(one, other) > least * rate(*simulate(disk, *groups, none=True))
     assert one["part"] == pytest.approx(0.5, abs=0.02)
+
+
+def test_large_reads_on_a_far_device() -> None:
+    """A scan and 16 processes that think have at least what they have without a scheduler.
+
+    Four reads of 1 MiB are needed to keep the device busy, not four of 256 KiB.
+    """
+    reader = {**SYNC, "cgroup": 1, "bytes": 8192, "think_us": 5000, "poisson": 1}
+    clients = [reader] * 16 + [{"cgroup": 2, "bytes": 1 << 20, "iodepth": 8}]
+    kept, lost = [], []
+    for seed in (1, 2, 3):
+        with_it, without = (
+            compete(
+                [{"kind": 1, "nr_requests": 256, "none": none, **FAR_10MS}],
+                [{}, {}],
+                clients,
+                seconds=14,
+                warmup_s=4,
+                seed=seed,
+            )
+            for none in (False, True)
+        )
+        kept.append(rate(*with_it[:-1]) / rate(*without[:-1]))
+        lost.append(rate(*with_it) / rate(*without))
+    assert median(kept) > 1
+    assert median(lost) > 0.7
 
 
 def many(job: Job) -> Job:
