@@ -285,9 +285,9 @@ static void sutro_probe_give_up(struct sutro_probe *probe,
 /* Do requests cost much, as the meter has counted them?  @ns16: those of the size of the class. */
 static bool sutro_probe_is_slow(const struct sutro_device *device, u64 ns16)
 {
-	return ns16 * sutro_meter_units(device) >>
-		       (SUTRO_UNIT_SHIFT + SUTRO_NS16_SHIFT) >
-	       SUTRO_PROBE_SLOW_NS;
+	u64 cost_ns16 = ns16 * sutro_meter_units(device) >> SUTRO_UNIT_SHIFT;
+
+	return cost_ns16 >> SUTRO_NS16_SHIFT > SUTRO_PROBE_SLOW_NS;
 }
 
 /*
