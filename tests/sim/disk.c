@@ -50,6 +50,20 @@ static void disk_wake(void *context, u64 now_ns)
 	disk_run(disk);
 }
 
+/* The drive has other numbers from now on. The past is by the old ones, as in the kernel module. */
+void disk_change(struct disk *disk, const struct mdisk_numbers *num)
+{
+	if (!disk->drive.state) {
+		/* It has not started. */
+		disk->drive.num = *num;
+		return;
+	}
+	disk_run(disk);
+	disk->drive.num = *num;
+	mdisk_cache_admit(&disk->drive, disk->clock->now_ns);
+	disk_run(disk);
+}
+
 /* A command arrives. */
 void disk_submit(struct disk *disk, struct mdisk_cmd *cmd)
 {

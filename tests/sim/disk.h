@@ -30,6 +30,7 @@ void disk_init(struct disk *disk, struct clock *clock, enum mdisk_kind kind,
 void disk_start(struct disk *disk);
 void disk_exit(struct disk *disk);
 void disk_submit(struct disk *disk, struct mdisk_cmd *cmd);
+void disk_change(struct disk *disk, const struct mdisk_numbers *num);
 
 static inline u64 disk_bytes(const struct disk *disk)
 {

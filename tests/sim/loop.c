@@ -163,11 +163,13 @@ static void loop_control(struct loop *loop)
 
 void loop_change_disk(struct loop *loop, const struct loop_event *event)
 {
-	struct mdisk_numbers *num = &loop->leaf[event->leaf].disk.drive.num;
+	struct disk *disk = &loop->leaf[event->leaf].disk;
+	struct mdisk_numbers num = disk->drive.num;
 	u32 i;
 
 	for (i = 0; i < LOOP_NUMBERS && event->number[i]; i++)
-		*mdisk_number_of(num, event->number[i]) = event->value[i];
+		*mdisk_number_of(&num, event->number[i]) = event->value[i];
+	disk_change(disk, &num);
 }
 
 void loop_change_weight(struct loop *loop, const struct loop_event *event)

@@ -9,6 +9,7 @@ from statistics import median
 
 import pytest
 from competing import SYNC, WRITES, Client, Group, compete, tree
+from program import line, run
 
 Job = dict[str, int]
 
@@ -201,3 +202,18 @@ def test_ramp_without_a_known_latency() -> None:
     (_, light, *_) = simulate(disk, *groups)
     assert light["rate"][0] < 20e6
     assert light["mean"] > 0.5 * 130 / 1578 * 50e6
+
+
+@pytest.mark.parametrize("at_s", [3.002, 3.004, 3.006])
+def test_bus_that_becomes_faster(at_s: float) -> None:
+    """Reads that are on their way to the bus arrive by its new bandwidth."""
+    lines = [
+        line("run", seconds=6, tick_ms=1000, control=0),
+        line("leaf", kind=1, read_us=3000, bus_kbps=20_000),
+        line("volume", leaves=1),
+        line("cgroup", parent=0, weight=100),
+        line("client", cgroup=1, random=1, bytes=1 << 16, iodepth=1),
+        line("disk", at=at_s, leaf=0, bus_kbps=540_000),
+    ]
+    *_, slow, _, _, fast = run(lines)["clients"][0]["rate"]
+    assert fast > 1.5 * slow
