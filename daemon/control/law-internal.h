@@ -160,7 +160,6 @@ struct link {
  * @reserve: part of the time by the last tick; the public one is in force
  * @reserve_missed_s: part of its entitlement that it missed, with nothing reserved for it,
  *	times the time
- * @entitled_missed_s: the same of its target while weights in force suffice for its share
  * @is_met: it had its target since it began, with nothing reserved for it
  * @reserve_s: time since the reserve began
  * @reserve_mean, @reserve_rate: reserve in force, and the rate; smoothed
@@ -199,7 +198,6 @@ struct promise {
 	double push;
 	double reserve;
 	double reserve_missed_s;
-	double entitled_missed_s;
 	bool is_met;
 	double reserve_s;
 	double reserve_mean;
@@ -343,9 +341,6 @@ void control_measure(struct control *c, double dt_s);
 void control_need_all(struct control *c);
 /* Does the unit wait, or use all of a leaf, or always have a request? */
 bool control_has_demand(const struct promise *p);
-/* The share of a cgroup with full demand, by the weights in force. */
-double control_entitlement(const struct control *c, uint32_t node,
-			   uint32_t leaf);
 /* The factor by which a promise needs more than its own share. */
 double control_others(const struct control *c, const struct promise *p);
 

@@ -325,8 +325,8 @@ bool control_is_granted(const struct control_promise *p)
 
 /* ---- entitlement ---- */
 
-double control_entitlement(const struct control *c, uint32_t node,
-			   uint32_t leaf)
+/* The share of a cgroup with full demand, by the weights in force. */
+static double entitlement(const struct control *c, uint32_t node, uint32_t leaf)
 {
 	double part = 1;
 
@@ -373,9 +373,9 @@ static void promise_look(struct control *c, struct promise *p, double dt_s)
 		charged += cell->time * p->pub.fraction;
 		ios += (double)cell->use.ios;
 		if (k->share > SHARE_TELLING)
-			used = fmax(used, cell->time / control_entitlement(
-							       c, p->pub.node,
-							       k->leaf));
+			used = fmax(used,
+				    cell->time / entitlement(c, p->pub.node,
+							     k->leaf));
 	}
 	p->pub.backlog = smooth(p->pub.backlog, backlog, a);
 	/* More than twice the entitlement counts as twice. */

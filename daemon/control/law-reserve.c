@@ -28,15 +28,6 @@
  *	A unit that is always waiting for a single request uses 0.1 of its entitlement:
  *	it misses 0.8 of it, and its reserve begins after 0.88 s.
  *
- * On one leaf, weights in force that entitle the unit to its share shall give it its floor. If they
- * do not, for example because each slice of a rotational disk begins with a seek, less is enough:
- *
- *	sum over ticks of (1 - rate / target) * dt >= MISSED_ENTITLED_S
- *
- * while the rate is below ENTITLED_SHORT of the floor, and the unit does not pause. Beside seven new
- * units a second, with 32 requests each, the reserve of a floor of 0.6 of an hdd begins 0.5 s
- * sooner. On several leaves, requests of the unit gather now at one leaf, now at another one.
- *
  * A unit that had its target and loses more than half of it is no case for weights, which are
  * in force already. On a stripe, a scheduler may reserve one leaf for a unit of more weight that
  * waits at another leaf. Then the faster mean of the rate counts, up to MISSED_LOST_S.
@@ -105,11 +96,6 @@
  */
 #define MISSED_LOST_S 0.3
 #define LOST 0.5
-/* The same where weights suffice, for a rate of less than this part of the floor. */
-#define MISSED_ENTITLED_S 0.15
-#define ENTITLED_SHORT 0.9
-/* A unit that pauses has less by itself in some ticks: it has requests for this part of each. */
-#define ENTITLED_BUSY 0.95
 /* A unit that is back within this time finds its reserve in force. */
 #define IDLE_S 1.0
 /* A unit that needs its reserve, and has this part of its target, has it with a larger one. */
@@ -227,30 +213,8 @@ void control_need_reserves(struct control *c)
 	}
 }
 
-/* Do the weights in force entitle the unit to its share of its only leaf? */
-static bool promise_is_entitled(const struct control *c,
-				const struct promise *p)
-{
-	const struct link *k = p->links;
-
-	return p->n_links == 1 &&
-	       control_entitlement(c, p->pub.node, k->leaf) >= k->share;
-}
-
-static void promise_miss_entitled(const struct control *c, struct promise *p,
-				  double rate, double target, double dt_s)
-{
-	if (p->pub.part || !(p->running_s > 0) || rate >= p->pub.floor ||
-	    p->busy < ENTITLED_BUSY || !control_is_granted(&p->pub) ||
-	    !promise_is_entitled(c, p))
-		p->entitled_missed_s = 0;
-	else if (rate < ENTITLED_SHORT * p->pub.floor)
-		p->entitled_missed_s += (1 - rate / target) * dt_s;
-}
-
 /* Does a reserve begin? Not if weights suffice for the target, or the floors do not fit. */
-static bool promise_begins(const struct control *c, struct promise *p,
-			   double target, double dt_s)
+static bool promise_begins(struct promise *p, double target, double dt_s)
 {
 	double missed = USABLE * p->busy - p->pub.used;
 	/* One of the means above the target suffices: the first reacts sooner, the second
@@ -266,10 +230,8 @@ static bool promise_begins(const struct control *c, struct promise *p,
 		p->reserve_missed_s = 0;
 	else
 		p->reserve_missed_s += fmax(missed, 0) * dt_s;
-	promise_miss_entitled(c, p, rate, target, dt_s);
 	p->is_met = p->running_s > 0 && (p->is_met || rate >= target);
-	return p->entitled_missed_s >= MISSED_ENTITLED_S ||
-	       p->reserve_missed_s >= (is_lost ? MISSED_LOST_S : MISSED_S);
+	return p->reserve_missed_s >= (is_lost ? MISSED_LOST_S : MISSED_S);
 }
 
 static void promise_start(const struct control *c, struct promise *p)
@@ -278,7 +240,6 @@ static void promise_start(const struct control *c, struct promise *p)
 	p->reserve_s = 0;
 	p->reserve_mean = 0;
 	p->reserve_rate = 0;
-	p->entitled_missed_s = 0;
 	p->released_from = 0;
 	p->keep_s = 0;
 }
@@ -349,7 +310,7 @@ static void promise_reserve(const struct control *c, struct promise *p,
 	if (p->reserve > 0)
 		promise_follow(c, p, target, dt_s);
 	else if ((p->steady_rate >= target || promise_would_use(p)) &&
-		 promise_begins(c, p, target, dt_s))
+		 promise_begins(p, target, dt_s))
 		promise_start(c, p);
 }
 
