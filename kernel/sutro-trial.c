@@ -140,11 +140,16 @@ void sutro_trial_begin(const struct sutro_protect *protect,
  * @protect:	the protection of the leaf
  * @own:	the protection of the group
  * @now_ns:	the time
+ *
+ * Reserved time is counted after the completions that end a trial (sutro_protect_completed()).  So
+ * some of it may be from before the trial, and be more than the time since then.
  */
 u64 sutro_trial_shared_ns(const struct sutro_protect *protect,
 			  const struct sutro_group_protect *own, u64 now_ns)
 {
-	return now_ns - protect->withheld_ns - own->from_shared_ns;
+	s64 ns = now_ns - protect->withheld_ns - own->from_shared_ns;
+
+	return max_t(s64, ns, 0);
 }
 
 /* Did a group have next to nothing since it came to a device that was at work before? */

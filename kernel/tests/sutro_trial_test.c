@@ -213,6 +213,22 @@ static void sutro_test_trial_begins_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->a.protect->nr, 1);
 }
 
+/* Reserved time is counted late, and may be more than the time since the trial began. */
+static void sutro_test_trial_in_reserved_windows(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_group_protect own = {};
+	struct sutro_protect *protect = &t->core.protect;
+	u64 shared_ns;
+
+	sutro_trial_begin(protect, &own, t->now_ns);
+	protect->withheld_ns += 3 * MS;
+	shared_ns = sutro_trial_shared_ns(protect, &own, t->now_ns + 4 * MS);
+	KUNIT_EXPECT_EQ(test, shared_ns, MS);
+	shared_ns = sutro_trial_shared_ns(protect, &own, t->now_ns + 2 * MS);
+	KUNIT_EXPECT_EQ(test, shared_ns, 0);
+}
+
 /* Others that came after a dispatcher had taken the time have come: protection goes on. */
 static void sutro_test_trial_then_others(struct kunit *test)
 {
@@ -267,6 +283,7 @@ static struct kunit_case sutro_trial_cases[] = {
 	KUNIT_CASE(sutro_test_trial_without_others),
 	KUNIT_CASE(sutro_test_trial_of_flushes),
 	KUNIT_CASE(sutro_test_trial_begins_late),
+	KUNIT_CASE(sutro_test_trial_in_reserved_windows),
 	KUNIT_CASE(sutro_test_trial_then_others),
 	KUNIT_CASE(sutro_test_trial_then_weight),
 	KUNIT_CASE(sutro_test_trial_of_guesses),
