@@ -8,15 +8,25 @@
  * struct above - a queue above the leaves that has no weights
  * @at: the device that has it; NULL: there is none
  * @bytes: of the unit in a queue of dm-crypt
+ * @lost_bytes: that it wrote to dm-crypt before, and that do not wait
+ * @passed_bytes: counters of the unit above and below dm-crypt; their sum grows while writes pass
  */
 struct above {
 	const struct device *at;
 	uint64_t bytes;
+	uint64_t lost_bytes;
+	uint64_t passed_bytes;
 };
 
 /** above_find() - the queue at or below @d in which requests of the unit of @f wait */
 struct above above_find(const struct evidence *e, const struct governed *f,
 			const struct device *d);
+
+/** above_follow() - bytes that have waited for too long count as lost from now on
+ * @above: as found in this tick; empty if its bytes are lost
+ */
+void above_follow(const struct evidence *e, struct governed *f,
+		  struct above *above);
 
 /**
  * above_is_sure() - is what above_find() has found evidence?

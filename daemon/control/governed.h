@@ -46,6 +46,8 @@ struct history {
  * @copies: @leaf_bytes for each of @bytes, 0: unknown
  * @crowded_ticks: ticks in which it was short while requests waited above the leaves (above.c)
  * @crowded: @crowded_ticks is large enough to be the cause
+ * @lost_bytes: written to dm-crypt, but not sent below for long: these do not wait there
+ * @passed_bytes, @passed_usec: counters of its writes through dm-crypt, and when they changed
  * @state: as reported last
  * @cause: why it does not hold, for people
  * @cause_usec: when @cause was found
@@ -73,6 +75,9 @@ struct governed {
 	double copies;
 	unsigned int crowded_ticks;
 	bool crowded;
+	uint64_t lost_bytes;
+	uint64_t passed_bytes;
+	uint64_t passed_usec;
 	enum control_state state;
 	char *cause;
 	uint64_t cause_usec;

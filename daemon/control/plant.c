@@ -402,6 +402,9 @@ static int add_floor(struct plant *plant, struct plant *was,
 	if (old->devno != f->devno)
 		return 0;
 	f->partition = old->partition;
+	f->lost_bytes = old->lost_bytes;
+	f->passed_bytes = old->passed_bytes;
+	f->passed_usec = old->passed_usec;
 	if (old->part != f->part || (!f->part && old->floor != f->floor)) {
 		take_costs(plant, f, was, old, leaf_was);
 		return 0;

@@ -60,6 +60,7 @@ static enum control_state look_again(const struct evidence *e,
 
 	if (d && may_wait_above(f, state))
 		above = above_find(e, f, d);
+	above_follow(e, f, &above);
 	if (!explains(f, &above, state))
 		f->crowded_ticks = 0;
 	else if (f->crowded_ticks < CROWDED_TICKS &&

@@ -429,6 +429,35 @@ static void test_reads_beside_writes_that_wait_in_dm_crypt(struct test *t)
 	check_becomes(t, CONTROL_IDLE, CONTROL_UNWEIGHTED);
 }
 
+/*
+ * Nothing passes for a minute: these bytes do not wait. Such a difference stays after errors, or when
+ * the table of dm-crypt was replaced, for example by "cryptsetup reencrypt".
+ */
+static void test_writes_that_were_lost_in_dm_crypt(struct test *t)
+{
+	struct governed *f;
+
+	set_crypt(t, PROMISE_WRITE_BANDWIDTH_MIN);
+	f = &t->plant.floors[0];
+	check_becomes(t, CONTROL_IDLE, CONTROL_UNWEIGHTED);
+	t->sampler.now_usec += 59000000;
+	check(report(t, CONTROL_IDLE)->state == CONTROL_UNWEIGHTED);
+	t->sampler.now_usec += 1000000;
+	check_becomes(t, CONTROL_IDLE, CONTROL_IDLE);
+	/* They stay lost when others pass, and those that wait now count alone. */
+	set_written(t, DB, 6 << 20, 4 << 20);
+	check_becomes(t, CONTROL_IDLE, CONTROL_IDLE);
+	set_written(t, DB, 7 << 20, 4 << 20);
+	check_becomes(t, CONTROL_IDLE, CONTROL_UNWEIGHTED);
+	check(has(f, "1024 KiB of its writes wait above the disks"));
+	/* They were not lost. */
+	set_written(t, DB, 7 << 20, 7 << 20);
+	check(report(t, CONTROL_IDLE)->state == CONTROL_IDLE);
+	set_written(t, DB, 9 << 20, 7 << 20);
+	check_becomes(t, CONTROL_IDLE, CONTROL_UNWEIGHTED);
+	check(has(f, "2048 KiB of its writes wait above the disks"));
+}
+
 static void test_pages_are_no_cause_for_reads(struct test *t)
 {
 	promise(t, PROMISE_READ_BANDWIDTH_MIN, "/dev/sda 10M");
@@ -541,6 +570,7 @@ int main(void)
 		  test_pages_of_others_are_the_cause, test_queue_of_dm_crypt,
 		  test_writes_that_wait_in_dm_crypt,
 		  test_writes_without_an_owner_below_dm_crypt,
+		  test_writes_that_were_lost_in_dm_crypt,
 		  test_reads_beside_writes_that_wait_in_dm_crypt,
 		  test_pages_are_no_cause_for_reads,
 		  test_leaf_without_weights_is_named, test_full_loop_device,
