@@ -18,9 +18,9 @@
  * table (cryptsetup reencrypt). The difference then stays. So it does not count from the time on at
  * which no write of the unit has passed for LOST_USEC.
  *
- * Stock drivers charge the second submission to the root cgroup, and the difference shows nothing.
- * So it counts only if all units together have at least a part of their writes below, too
- * (OWNED_PART).
+ * Where a kernel charges the second submission to another cgroup, the difference shows nothing. So it
+ * counts only if all units together have at least a part of their writes below, too (OWNED_PART).
+ * Linux 6.12 and later keep the cgroup, in dm_submit_bio_remap().
  */
 
 #include <fcntl.h>

@@ -408,7 +408,7 @@ static void test_writes_that_wait_in_dm_crypt(struct test *t)
 		check(report(t, CONTROL_HELD)->state == CONTROL_HELD);
 }
 
-/* Stock drivers lose the owner below dm-crypt: nothing shows that its writes still wait. */
+/* If owners are lost below dm-crypt, nothing shows that writes still wait. */
 static void test_writes_without_an_owner_below_dm_crypt(struct test *t)
 {
 	set_crypt(t, PROMISE_WRITE_BANDWIDTH_MIN);
