@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sutro I/O scheduler: the cost of a class of requests on a device that serves many
- * at once.
+ * Sutro I/O scheduler: the cost of a class of requests on a device that serves many at once.
  *
- * Fair queueing keeps the mix of requests constant, and from a constant mix
- * nothing can be learned about its parts: every division of the elapsed time
- * among them explains it.  Nor do latency or the gap before a completion show it
- * (sutro-cost.c).  But when for some milliseconds all requests at the device are
- * of one class, and as many as it can make use of, then the class costs
+ * Fair queueing keeps the mix of requests constant, and from a constant mix nothing can be learned
+ * about its parts: every division of the elapsed time among them explains it.  Nor do latency or
+ * the gap before a completion show it (sutro-cost.c).  But when for some milliseconds all requests
+ * at the device are of one class, and as many as it can make use of, then the class costs
  *
  *	elapsed / completions
  *
- * by definition: the reciprocal of the rate that such requests reach alone.  That
- * is a probe.  The device stays full meanwhile, and a group that is served in advance
- * is charged for it, so a probe costs neither throughput nor shares; the others wait
- * a few milliseconds longer.  sutro-peer.c selects the groups that give requests for it.
+ * by definition: the reciprocal of the rate that such requests reach alone.  That is a probe.  The
+ * device stays full meanwhile, and a group that is served in advance is charged for it, so a probe
+ * costs neither throughput nor shares; the others wait a few milliseconds longer.  sutro-peer.c
+ * selects the groups that give requests for it.
  *
  * A probe of class k with depth d:
  *
  *  1. Only requests of k are sent, up to d in flight, while those of other
  *     classes complete, and a few of groups that wait for each request (sutro-guest.c).
- *  2. When nothing else of any weight is in flight, and no more than d, 2d
- *     completions of k are let pass, or d where one costs more than
- *     SUTRO_PROBE_EXPENSIVE_NS.  Requests that a bus or a queue within the device
- *     had collected would look too fast.
+ *  2. When nothing else of any weight is in flight, and no more than d, 2d completions of k are
+ *     let pass, d where one costs more than SUTRO_PROBE_EXPENSIVE_NS, and one of slow ones
+ *     (sutro-meter.c): those that a bus or a queue had collected would look too fast.
  *  3. 256 completions are timed, fewer when they take 10 ms, from one completion
  *     to another: a multiple of d, for a device that works on d at once completes them
  *     together, and at least 8 unless they take 80 ms.

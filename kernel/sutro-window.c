@@ -44,7 +44,7 @@
  * long that a unit of a slice would lose its floor.
  *
  *	a (weight 100) has 32 reads of 64 KiB, a slice of 100 has a database and writes of 1 MiB.
- *	With weights of 10000 and 1 in the slice, P99 of a was 377 ms, and is 84 ms now.  It is 31
+ *	With weights of 10000 and 1 in the slice, P99 of a was 377 ms, and is 88 ms now.  It is 31
  *	ms beside 32 other reads, and the rate of the database is the same.
  *
  * 3. Groups that change their work
