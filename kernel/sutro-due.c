@@ -42,8 +42,16 @@
  *	service.  4 * 0.63 ms are charged for 256 KiB, which is right within 2 %.
  *
  * When the device has changed (sutro-change.c), all classes are due, and each is taken for one with
- * a single result.  Its depth is looked for again, but not while groups are protected: a ramp takes
- * too long.
+ * a single result.  Its depth is looked for again.  Beside protected groups, the first probe of a
+ * class does that after 9 times the length of the last one, too: wrong charges disturb these groups
+ * more.  The next ones are as before, with the depth that is known, for a ramp takes too long.
+ *
+ * All requests of a group that is charged too little may be at the device.  So after a change, a
+ * class is also due while half as many of it are there as it needs.
+ *
+ *	a (weight 300) has 32 writes of 64 KiB in flight, b (100) as many reads.  The device becomes
+ *	four times slower.  A probe shows that for reads, and a is charged a quarter of its time:
+ *	none of its writes waits.  Without this, no probe measures them, and a has 0.92.
  *
  * The depth with which a class saturates the device is not only that of its probes: it is kept in
  * flight (sutro-select.c), if it is more than the latency of the device needs.  With a cache, it
@@ -139,7 +147,7 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 	const struct sutro_probe_class *of = &probe->of[class];
 	bool first = sutro_probe_is_untried(probe, device, class);
 
-	if (probe->rare)
+	if (sutro_probe_is_rare(probe, class))
 		return probe->lasted_ns * (first && !probe->reserved
 						   ? SUTRO_PROBE_RARE_FIRST
 						   : SUTRO_PROBE_RARE);
@@ -150,13 +158,25 @@ static u64 sutro_probe_pause_ns(const struct sutro_probe *probe,
 	       (of->probes == 1 || of->differs || of->changed_ns ? 9 : 49);
 }
 
+/* Are there requests of the class?  After a change of the device, those in flight count, too. */
+static bool sutro_probe_has_requests(const struct sutro_probe *probe,
+				     const struct sutro_device *device,
+				     unsigned int class)
+{
+	const struct sutro_probe_class *of = &probe->of[class];
+
+	return !list_empty(&probe->peers[class]) ||
+	       (of->changed_ns &&
+		2 * (probe->sent[class] - device->done[class]) >= of->depth);
+}
+
 static bool sutro_probe_is_due(const struct sutro_probe *probe,
 			       const struct sutro_device *device,
 			       unsigned int class, u64 now_ns)
 {
 	const struct sutro_probe_class *of = &probe->of[class];
 
-	return !list_empty(&probe->peers[class]) &&
+	return sutro_probe_has_requests(probe, device, class) &&
 	       !sutro_before(now_ns, of->due_ns) &&
 	       now_ns - probe->end_ns >=
 		       sutro_probe_pause_ns(probe, device, class);

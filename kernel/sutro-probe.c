@@ -32,8 +32,7 @@
  * to 8, and 32 of 1 MiB would take 100 ms to fill: from 64 KiB on, and where requests cost more
  * than 4 ms, the ramp starts with 2.  With these costs, the lower one of the last two depths is
  * kept.  So it is where there are not enough requests for the last depth, but about a quarter more
- * than for the one before were in flight.  Every fourth probe starts a ramp again, from half the
- * depth.
+ * than for the one before were in flight.  Every fourth probe ramps again, from half the depth.
  *
  *	A bus of 33.75 MB/s, writes of 1 MiB: 31 ms each.  Two are let pass and four are
  *	timed, 186 ms; four and four, 248 ms, are no cheaper.  So the next probe takes
@@ -398,9 +397,10 @@ static void sutro_probe_begin(struct sutro_probe *probe,
 	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, class);
 	probe->half_ns16 = 0;
 	probe->flat = false;
-	/* After a change, another depth may be needed, but a ramp disturbs protected groups. */
-	probe->ramping = !of->probes || (!of->nr && !probe->rare) ||
-			 of->unsaturated || of->probes % 4 == 3;
+	/* After a change, another depth may be needed; else a ramp disturbs protected groups. */
+	probe->ramping = !of->probes || of->unsaturated ||
+			 (!of->nr && !sutro_probe_is_rare(probe, class)) ||
+			 of->probes % 4 == 3;
 	if (!sutro_probe_resume(probe, device, now_ns))
 		sutro_probe_set_depth(probe, device,
 				      sutro_probe_first_depth(probe, device));

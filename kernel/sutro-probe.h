@@ -185,6 +185,15 @@ bool sutro_probe_admits(const struct sutro_probe *probe,
 			const struct sutro_device *device,
 			const struct sutro_peer *peer, u32 requests);
 
+/* Are probes of a class rare, for protected groups?  Not before its first result after a change. */
+static inline bool sutro_probe_is_rare(const struct sutro_probe *probe,
+				       unsigned int class)
+{
+	const struct sutro_probe_class *of = &probe->of[class];
+
+	return probe->rare && !(of->probes == 1 && !of->nr);
+}
+
 /* sutro-due.c */
 bool sutro_probe_is_by_bytes(const struct sutro_probe *probe,
 			     const struct sutro_device *device,

@@ -59,8 +59,12 @@ def compete(
     warmup_s: int,
     seed: int = 1,
     volumes: Sequence[Keys] = ({"leaves": 1},),
+    disks: Sequence[Keys] = (),
 ) -> list[Client]:
-    """The results of the clients; their places on a volume do not overlap."""
+    """The results of the clients; their places on a volume do not overlap.
+
+    Disks change at times that disks has.
+    """
     settings = {"control": 0, "warmup": warmup_s, "truth": 1, "seed": seed}
     lines = [line("run", seconds=seconds, tick_ms=1000, **settings)]
     for word, many in (("leaf", leaves), ("volume", volumes), ("cgroup", cgroups)):
@@ -68,6 +72,7 @@ def compete(
     for place, keys in enumerate(clients):
         part = {"first": place / len(clients), "last": (place + 1) / len(clients)}
         lines.append(line("client", **{**part, **keys}))
+    lines += [line("disk", **keys) for keys in disks]
     result = run(lines)
     width = 1 + len(cgroups)
     rows = len(leaves) * width

@@ -22,12 +22,19 @@ SLOW_BUS = {"read_us": 236, "write_us": 246, "channels": 32, "bus_kbps": 270_000
 SLOW = {"read_us": 408, "write_us": 1184, "channels": 4, "bus_kbps": 67_500}
 SLOW_READS = {"read_us": 336, "write_us": 868, "channels": 16, "bus_kbps": 100_000}
 SLOW_WRITES = {"read_us": 552, "write_us": 2312, "channels": 32, "bus_kbps": 67_500}
+NEAR = {"kind": 2, "channels": 16}
+NORMAL = {"read_us": 70, "write_us": 200, "bus_kbps": 1_000_000}
+FAST = {"read_us": 17, "write_us": 50, "bus_kbps": 4_000_000}
+QUARTER = {"read_us": 280, "write_us": 800, "bus_kbps": 250_000}
+FULL = {"read_us": 1200, "write_us": 12_000, "bus_kbps": 50_000}
 CARD = {"read_us": 500, "write_us": 4000, "channels": 1, "bus_kbps": 20_000, "queue_depth": 1}
 
 READS = {"random": 1, "bytes": 1 << 16, "iodepth": 64}
 LARGE_READS = {"random": 1, "bytes": 1 << 17, "iodepth": 64}
 HUGE_READS = {"random": 1, "bytes": 1 << 20, "iodepth": 16}
 SMALL_WRITES = {"random": 1, "bytes": 1 << 14, "iodepth": 64, "write": 1}
+READS_64K = {**READS, "iodepth": 32}
+WRITES_64K = {**READS_64K, "write": 1}
 MIXED = {"random": 1, "bytes": 1 << 16, "iodepth": 32, "mixed": 50}
 
 
@@ -217,3 +224,30 @@ def test_bus_that_becomes_faster(at_s: float) -> None:
     ]
     *_, slow, _, _, fast = run(lines)["clients"][0]["rate"]
     assert fast > 1.5 * slow
+
+
+@pytest.mark.parametrize(
+    ("usual", "other", "heavy", "light"),
+    [
+        (QUARTER, NORMAL, {**SMALL_WRITES, "write": 0}, WRITES_64K),
+        (QUARTER, FULL, WRITES_64K, READS_64K),
+        (NORMAL, FAST, WRITES_64K, READS_64K),
+    ],
+    ids=["faster", "slower", "all-sent"],
+)
+def test_device_that_changes_and_changes_back(
+    usual: dict[str, int], other: dict[str, int], heavy: Job, light: Job
+) -> None:
+    """Shares are right again a few seconds after the device has its former speed.
+
+    Charges were wrong meanwhile, and may have been right for one of two classes only: all requests
+    of a group that is charged too little are at the device, and none waits.
+    """
+    (one, _) = compete(
+        [{"nr_requests": 256, **NEAR, **usual}],
+        *tree([(300, heavy), (100, light)]),
+        seconds=14,
+        warmup_s=9,
+        disks=[{"at": 4, "leaf": 0, **other}, {"at": 7, "leaf": 0, **usual}],
+    )
+    assert one["part"] == pytest.approx(0.75, abs=0.05)
