@@ -17,8 +17,8 @@
  *	when 30 ms are over, and a has read a few times between them.  Until the end of the
  *	window a reads 300 times.  Both receive half of their rates alone.
  *
- * Parts are of the device time that groups use while none waits.  Shared windows alone do not show
- * it: short ones end before the device is busy.
+ * Beside groups that only keep up with others, a window is divided into sections, which have parts
+ * of their own (sutro-section.c).
  *
  * While the other groups think, those that wait are served in gaps, as unprotected groups are
  * (sutro-gap.c).  So are all of them when all have used their parts.  Time in gaps is charged, and
@@ -85,7 +85,7 @@
  */
 #include <linux/math64.h>
 
-#include "sutro-core.h"
+#include "sutro-section.h"
 
 #define MS (1000 * 1000ULL)
 
@@ -133,8 +133,11 @@ static bool sutro_apart_may(const struct sutro_protect *protect,
 		sutro_apart_yields(protect, own));
 }
 
-/* The sum of the shares of all protected groups. */
-static u64 sutro_apart_shares(const struct sutro_protect *protect)
+/**
+ * sutro_apart_shares - the sum of the shares of all protected groups
+ * @protect:	the protection
+ */
+u64 sutro_apart_shares(const struct sutro_protect *protect)
 {
 	const struct sutro_group_protect *own;
 	u64 sum = 0;
@@ -144,9 +147,14 @@ static u64 sutro_apart_shares(const struct sutro_protect *protect)
 	return max(sum, 1ULL);
 }
 
-/* The share of a group among protected ones, of @whole. */
-static u64 sutro_apart_share(const struct sutro_group_protect *own, u64 shares,
-			     u64 whole)
+/**
+ * sutro_apart_share - the share of a group among protected ones
+ * @own:	its protection
+ * @shares:	the sum of their shares
+ * @whole:	the amount that is divided
+ */
+u64 sutro_apart_share(const struct sutro_group_protect *own, u64 shares,
+		      u64 whole)
 {
 	u64 share = sutro_group_share(own->group, SUTRO_SHARE_WHOLE);
 
@@ -358,8 +366,9 @@ u32 sutro_apart_most_shared(const struct sutro_core *core)
 		if (shared >= due)
 			continue;
 		reserved = sutro_apart_rate(protect, own, SUTRO_PHASE_BESIDE);
+		/* One that waits has its rate beside others in its part only. */
 		if (protect->apart)
-			reserved = max(reserved,
+			reserved = max(own->leads ? 0 : reserved,
 				       sutro_apart_share(own, shares, alone));
 		if (reserved <= due)
 			return 0;
@@ -401,35 +410,7 @@ sutro_apart_first(const struct sutro_protect *protect, u64 now_ns)
 }
 
 /*
- * How much of the device do groups use that do not wait?  Short shared windows, and windows in
- * which groups wait, yield a lower bound.  0 = not known.
- */
-static u64 sutro_apart_whole(const struct sutro_protect *protect)
-{
-	s64 used = div64_u64(protect->beside_used_ns * SUTRO_PROTECT_WHOLE,
-			     protect->beside_ns + 1);
-
-	return min_t(s64, max(used, protect->most), SUTRO_PROTECT_WHOLE);
-}
-
-/* Set the part of the reserved window that each group may use, as device time by estimates. */
-static void sutro_apart_divide(struct sutro_protect *protect)
-{
-	u64 window_ns =
-		protect->begin_ns + protect->cycle_ns - protect->shared_ns;
-	u64 shares = sutro_apart_shares(protect);
-	u64 most = sutro_apart_whole(protect);
-	struct sutro_group_protect *own;
-
-	if (most)
-		window_ns = window_ns * most / SUTRO_PROTECT_WHOLE;
-	list_for_each_entry(own, &protect->groups, list)
-		own->part_ns =
-			max(sutro_apart_share(own, shares, window_ns), 1ULL);
-}
-
-/*
- * Has a group used its part of the reserved window, and still has a backlog?  If none waits, it may
+ * Has a group used its part of the last section, and still has a backlog?  If none waits, it may
  * have used more, which others left.
  */
 static bool sutro_apart_is_ahead(const struct sutro_protect *protect,
@@ -463,7 +444,8 @@ void sutro_apart_end(struct sutro_core *core)
 		bool ahead = lead && sutro_apart_is_ahead(protect, own);
 
 		if (ahead)
-			sutro_tree_lead(own->group, own->part_ns);
+			sutro_tree_lead(own->group,
+					own->part_ns << protect->section_shift);
 		sutro_others_lead(protect, own, ahead);
 		sutro_apart_set(protect, own, false);
 		for (i = 0; i < SUTRO_PHASES; i++)
@@ -489,7 +471,7 @@ void sutro_apart_begin(struct sutro_core *core, bool begins, u64 now_ns)
 	struct sutro_protect *protect = &core->protect;
 
 	protect->guessing = core->tunables.guessing;
-	sutro_apart_divide(protect);
+	sutro_section_begin(protect);
 	if (begins && sutro_apart_applies(core)) {
 		protect->first = sutro_apart_first(protect, now_ns);
 		protect->first_ns = protect->phase_ns[SUTRO_PHASE_ALONE];
@@ -510,15 +492,17 @@ static u64 sutro_apart_left_ns(const struct sutro_protect *protect)
 }
 
 /**
- * sutro_apart_check - has a group been alone for long enough?
+ * sutro_apart_check - has a group been alone for long enough, or is a section over?
  * @protect:	the protection, in a reserved window
  */
 void sutro_apart_check(struct sutro_protect *protect)
 {
-	if (!protect->first || sutro_apart_left_ns(protect))
-		return;
-	protect->first = NULL;
-	sutro_apart_decide(protect);
+	bool known = protect->first && !sutro_apart_left_ns(protect);
+
+	if (known)
+		protect->first = NULL;
+	if (sutro_section_ends(protect) || known)
+		sutro_apart_decide(protect);
 }
 
 /**
@@ -528,9 +512,11 @@ void sutro_apart_check(struct sutro_protect *protect)
  */
 u64 sutro_apart_look_ns(const struct sutro_protect *protect, u64 now_ns)
 {
+	u64 end_ns = sutro_section_end_ns(protect);
+
 	if (!protect->first || !protect->clear || !protect->waited)
-		return now_ns + SUTRO_CORE_EVER_NS;
-	return now_ns + sutro_apart_left_ns(protect);
+		return end_ns;
+	return sutro_earlier(end_ns, now_ns + sutro_apart_left_ns(protect));
 }
 
 /**
@@ -584,11 +570,12 @@ void sutro_apart_sent(struct sutro_core *core, struct sutro_group_protect *own,
 		      u64 estimate_ns)
 {
 	struct sutro_protect *protect = &core->protect;
+	u32 shift = own == protect->first ? protect->section_shift : 0;
 
 	if (!protect->reserved || core->gap)
 		return;
 	own->window_ns += estimate_ns;
-	if (own->waits || own->window_ns < own->part_ns)
+	if (own->waits || own->window_ns < own->part_ns << shift)
 		return;
 	if (own == protect->first)
 		protect->first = NULL;

@@ -224,6 +224,9 @@ struct sutro_phase_sum {
  * @waited_from_ns: since when
  * @first:	the group for which the others wait in this window, or NULL
  * @first_ns:	that of SUTRO_PHASE_ALONE in @phase_ns when they began to
+ * @section_from_ns: when the section of the reserved window began (sutro-section.c)
+ * @section_ns:	how long it is
+ * @section_shift: the window has 2^this sections
  * @phase_ns:	how long phases of each kind have been
  * @beside_ns:	the same of SUTRO_PHASE_BESIDE, older ones count less
  * @beside_used_ns: device time of requests that completed in these
@@ -299,6 +302,9 @@ struct sutro_protect {
 	u64 waited_from_ns;
 	struct sutro_group_protect *first;
 	u64 first_ns;
+	u64 section_from_ns;
+	u64 section_ns;
+	u32 section_shift;
 	u64 phase_ns[SUTRO_PHASES];
 	u64 beside_ns;
 	u64 beside_used_ns;
@@ -351,9 +357,8 @@ struct sutro_protect {
  * @credit_ns:	for how much more of its time they may be charged
  * @excess_ns:	device time that it has used beyond its share
  * @cycle_used_ns: device time of its requests that completed in this cycle
- * @window_ns:	device time of the requests sent in this reserved window, and the time beyond its
- *		part in those before (sutro-apart.c)
- * @part_ns:	its part of the window
+ * @window_ns:	device time of requests sent in this section, and the excess of those before
+ * @part_ns:	its part of the section
  * @waits:	it waits for others in reserved windows
  * @waits_from_ns: that of SUTRO_PHASE_ALONE in &sutro_protect.phase_ns when it began to
  * @phases:	its requests in each kind of phase, older ones count less

@@ -61,7 +61,8 @@
  *	 favoured, protect,	think time; tests/sim	in reserved windows
  *	 protected, gap, fit,	test_protect.py,
  *	 think, trial, window,	test_neighbours.py
- *	 part, apart, others
+ *	 part, apart, section,
+ *	 others
  *	equal weights		Tenants: equal weights	an eighth of the device
  *	 slices			tests/sim test_slices
  *	slices of these		tests/sim: ssd-slice-	none for groups of the

@@ -395,6 +395,48 @@ static void sutro_test_apart_whole(struct kunit *test)
 	EXPECT_NEAR(test, load->few->protect->part_ns, 2 * half_ns, MS);
 }
 
+/* Beside a group that only keeps up, groups wait until a section ends, not for the whole window. */
+static void sutro_test_apart_sections(struct kunit *test)
+{
+	struct load *load = load_of_two(test);
+	struct sutro_core *core = &load->t->core;
+	struct sutro_protect *protect = &core->protect;
+	struct sutro_group_protect *equal = load->equal->protect;
+	u64 part_ns, end_ns;
+
+	set_rates(protect, load->few, 40, 100);
+	set_rates(protect, load->equal, 10, 30);
+	/* 4 rounds are an eighth of the cycle. */
+	protect->depth = 1;
+	protect->sums[SUTRO_WINDOW_RESERVED].nr = 32;
+	protect->sums[SUTRO_WINDOW_RESERVED].time_ns = protect->cycle_ns;
+	protect->keeps_up = false;
+	begin(core);
+	KUNIT_EXPECT_TRUE(test, protect->apart);
+	KUNIT_EXPECT_EQ(test, protect->section_shift, 0);
+	part_ns = equal->part_ns;
+	protect->keeps_up = true;
+	begin(core);
+	KUNIT_EXPECT_GE(test, protect->section_shift, 2);
+	KUNIT_EXPECT_LE(test, protect->section_ns, protect->cycle_ns / 8);
+	KUNIT_EXPECT_LE(test, equal->part_ns, part_ns / 2);
+
+	protect->sum_ns = protect->shared_ns;
+	sutro_apart_sent(core, equal, equal->part_ns + 1);
+	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
+	end_ns = protect->shared_ns + protect->section_ns;
+	KUNIT_EXPECT_EQ(test, sutro_apart_look_ns(protect, protect->sum_ns),
+			end_ns);
+	protect->sum_ns = end_ns - 1;
+	sutro_apart_check(protect);
+	KUNIT_EXPECT_TRUE(test, sutro_apart_waits(protect, equal));
+	protect->sum_ns = end_ns;
+	sutro_apart_check(protect);
+	KUNIT_EXPECT_FALSE(test, sutro_apart_waits(protect, equal));
+	KUNIT_EXPECT_EQ(test, equal->window_ns, 1ULL);
+	KUNIT_EXPECT_GT(test, sutro_apart_look_ns(protect, end_ns), end_ns);
+}
+
 /* Shared windows have the entitlement of others, or three quarters of it while groups wait. */
 static void sutro_test_others_shared(struct kunit *test)
 {
@@ -540,6 +582,7 @@ static struct kunit_case sutro_apart_cases[] = {
 	KUNIT_CASE(sutro_test_apart_gap),
 	KUNIT_CASE(sutro_test_apart_target),
 	KUNIT_CASE(sutro_test_apart_whole),
+	KUNIT_CASE(sutro_test_apart_sections),
 	KUNIT_CASE(sutro_test_others_shared),
 	KUNIT_CASE(sutro_test_others_short),
 	KUNIT_CASE(sutro_test_others_lead),

@@ -357,6 +357,13 @@ def mixed() -> None:
     fio(TENANT / "self", rw="randwrite", bs="1m", iodepth=64)
 
 
+def favoured() -> None:
+    """One reader is favoured in its slice: the victim waits for it as it waits for the victim."""
+    few, many = made(TENANT / "few", weight=10000), made(TENANT / "many", weight=1)
+    fio(few, rw="randread", bs="4k", ioengine="psync")
+    fio(many, rw="randread", bs="4k", iodepth=32)
+
+
 def bursts() -> None:
     """Silence for 450 ms, then 512 requests at once, to use credit that was saved while asleep."""
     aio, offsets = Aio(512, 64 * KIB), places(64 * KIB)
@@ -451,8 +458,8 @@ def metadata() -> None:
 
 ATTACKS = (
     children, flood, chain, churn, move, classes, weights, promises, priorities, slots, batches,
-    uring, nowait, writes, sizes, mixed, bursts, merges, discards, trimmed, overwrites, fsyncs,
-    commits, writeback, mapped, pressure, metadata,
+    uring, nowait, writes, sizes, favoured, mixed, bursts, merges, discards, trimmed, overwrites,
+    fsyncs, commits, writeback, mapped, pressure, metadata,
 )  # fmt: skip
 
 
