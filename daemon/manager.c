@@ -120,6 +120,7 @@ static int load_conf(struct manager *m)
 	m->conf = conf;
 	m->bus.conf = conf;
 	m->machine.max_sectors_kb = conf->max_sectors_kb;
+	m->machine.nr_requests = conf->nr_requests;
 	return 0;
 }
 

@@ -54,6 +54,8 @@ static const char *const ids[] = {
 	[EVENT_COSTS_NOT_SAVED] = "39be9cc8f1b64a1b8f6dbcbae79ef7b8",
 	[EVENT_VARLINK_FAILED] = "3fb15eecd7824a1fac383be96c10b8a3",
 	[EVENT_LOG_LEVEL_SET] = "7c06c4442e204fb6922f03f486acc3ba",
+	[EVENT_SLOTS_RAISED] = "b8673728f552468997cc99061562e96d",
+	[EVENT_SLOTS_NOT_RAISED] = "36bc813a711a4f63ae6aace14163fa8b",
 };
 
 /* Name, newline, size of the value, value, newline: any value has this form. */

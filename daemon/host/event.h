@@ -45,6 +45,8 @@ enum event {
 	EVENT_COSTS_NOT_SAVED,
 	EVENT_VARLINK_FAILED,
 	EVENT_LOG_LEVEL_SET,
+	EVENT_SLOTS_RAISED,
+	EVENT_SLOTS_NOT_RAISED,
 };
 
 /** struct event_field - a field of a message in the journal, "SUTRO_UNIT" and its value */

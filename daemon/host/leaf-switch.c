@@ -193,7 +193,7 @@ static void finish(struct leaf_switch *s, int err, bool is_answer)
 
 /* ---- the child ---- */
 
-/* The output of the child is the number of the error, "0" for none. */
+/* The output of the child: the number of the error, 0 for none, and whether it has raised slots. */
 static int write_in_child(int fd, void *userdata)
 {
 	struct leaf_switch *s = userdata;
@@ -204,7 +204,8 @@ static int write_in_child(int fd, void *userdata)
 	if (leaf && !s->use && costs_has_elevator(leaf))
 		s->costs = costs_read(roots, leaf);
 	err = leaf_write(roots, s->name, &s->result);
-	return dprintf(fd, "%d", -err) < 0 ? -EIO : 0;
+	return dprintf(fd, "%d %d", -err, s->result.slots_raised) < 0 ? -EIO
+								      : 0;
 }
 
 /* The file system of /var may be on a disk that hangs, and the switch does not wait for it. */
@@ -220,7 +221,13 @@ static void save_costs_in_child(void *userdata)
 static void on_written(int err, const char *output, size_t length,
 		       void *userdata)
 {
-	finish(userdata, err ?: -atoi(output), !err);
+	struct leaf_switch *s = userdata;
+	int number = 0, raised = 0;
+
+	if (!err)
+		sscanf(output, "%d %d", &number, &raised);
+	s->result.slots_raised = raised;
+	finish(s, err ?: -number, !err);
 }
 
 static void start_waiting(struct leaf_switches *all)

@@ -17,6 +17,11 @@
  * of 128 KiB of others, but none of 1 MiB, which takes 2 ms. A rotational disk would lose
  * throughput by it.
  *
+ * With a new scheduler the kernel sets nr_requests, the number of request slots, to twice the queue
+ * depth of the disk: 64 for one at a SATA port. Writeback of three cgroups shares 48 of these, and
+ * the one of the highest weight has none left in a fifth of the time. So a leaf in use has at least
+ * NrRequests= of them. They end with the scheduler, and nothing is to be restored.
+ *
  * Stopping the daemon leaves the schedulers alone: a restart must not drain and
  * switch queues twice, and sutro without the daemon works with the weights it has.
  *
@@ -138,6 +143,15 @@ bool leaf_is_managed(const struct roots *roots, const struct device *leaf)
 	       record_load(roots, leaf, &r) > 0 && is_used(&r);
 }
 
+static int write_attribute(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		return -errno;
+	return 0;
+}
+
 /* ---- the size of requests ---- */
 
 static char *max_sectors_path(const struct roots *roots, const char *leaf)
@@ -223,6 +237,69 @@ static int end_size(const struct roots *roots, const struct device *leaf,
 	return record_save(roots, leaf, &r);
 }
 
+/* ---- request slots ---- */
+
+/* The number that a leaf in use gets; 0: it has as many. */
+static unsigned int missing_slots(const struct machine *m,
+				  const struct device *leaf)
+{
+	uint64_t slots;
+
+	if (queue_number(&m->roots, leaf, "nr_requests", &slots) < 0)
+		return 0;
+	return slots < m->nr_requests ? m->nr_requests : 0;
+}
+
+static int raise_slots(const struct roots *roots, const char *leaf,
+		       struct leaf_result *r)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL, *now = NULL;
+	uint64_t slots;
+	int err;
+
+	path = asprintf_or_null("%s/class/block/%s/queue/nr_requests",
+				roots->sysfs, leaf);
+	text = asprintf_or_null("%u\n", r->nr_requests);
+	if (!path || !text)
+		return -ENOMEM;
+	/* Those of the new scheduler. */
+	err = read_file_at(AT_FDCWD, path, &now);
+	if (!err)
+		err = parse_u64(now, &slots);
+	if (err || slots >= r->nr_requests)
+		return err;
+	err = write_attribute(path, text);
+	r->slots_raised = !err;
+	return err;
+}
+
+static void end_slots(const struct roots *roots, const struct device *leaf,
+		      const struct leaf_result *r)
+{
+	_cleanup_free_ char *now = NULL, *wanted = NULL;
+	uint64_t slots;
+
+	if (queue_number(roots, leaf, "nr_requests", &slots) < 0)
+		return;
+	now = asprintf_or_null("%u", (unsigned int)slots);
+	wanted = asprintf_or_null("%u", r->nr_requests);
+	if (slots < r->nr_requests)
+		log_event(EVENT_SLOTS_NOT_RAISED, LOG_WARNING,
+			  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node },
+				       { "SUTRO_SLOTS", now ?: "" },
+				       { "SUTRO_WANTED_SLOTS", wanted ?: "" }),
+			  "%s: nr_requests stays %s, wanted %s. With few "
+			  "request slots, shares of cgroups that write files "
+			  "differ from their weights; see NrRequests= in "
+			  "sutrod.conf(5).",
+			  leaf->node, now ?: "", wanted ?: "");
+	else if (r->slots_raised)
+		log_event(EVENT_SLOTS_RAISED, LOG_INFO,
+			  EVENT_FIELDS({ "SUTRO_LEAF", leaf->node },
+				       { "SUTRO_SLOTS", now ?: "" }),
+			  "%s: nr_requests is %s now.", leaf->node, now ?: "");
+}
+
 /* ---- switching ---- */
 
 void leaf_result_done(struct leaf_result *r)
@@ -260,17 +337,8 @@ void leaf_report_removed(const struct roots *roots, const struct device *leaf,
 		report_gone(leaf);
 }
 
-static int write_attribute(const char *path, const char *text)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		return -errno;
-	return 0;
-}
-
 int leaf_write(const struct roots *roots, const char *leaf,
-	       const struct leaf_result *r)
+	       struct leaf_result *r)
 {
 	_cleanup_free_ char *path = NULL, *size_path = NULL, *size = NULL;
 	int err;
@@ -286,6 +354,8 @@ int leaf_write(const struct roots *roots, const char *leaf,
 	/* leaf_end() reads it back. */
 	if (!err && r->max_sectors_kb)
 		write_attribute(size_path, size);
+	if (!err && r->nr_requests)
+		raise_slots(roots, leaf, r);
 	return err;
 }
 
@@ -369,7 +439,9 @@ static int begin_use(const struct machine *m, const struct device *leaf,
 		r.before_kb = r.before_kb ?: max_sectors_kb(&m->roots, leaf);
 		r.limit_kb = ret->max_sectors_kb;
 	}
-	is_done = is_sutro && !ret->max_sectors_kb;
+	/* Another scheduler may have as many, and the kernel gives fewer to this one. */
+	ret->nr_requests = is_sutro ? missing_slots(m, leaf) : m->nr_requests;
+	is_done = is_sutro && !ret->max_sectors_kb && !ret->nr_requests;
 	snprintf(r.state, sizeof(r.state), is_done ? "used" : "switching");
 	err = record_save(&m->roots, leaf, &r);
 	if (err)
@@ -458,6 +530,8 @@ int leaf_end(const struct roots *roots, struct device *leaf, bool use, int err,
 				       { "SUTRO_PREVIOUS", ret->previous }),
 			  "%s: scheduler %s -> %s.", leaf->node, ret->previous,
 			  ret->wanted);
+	if (ret->nr_requests)
+		end_slots(roots, leaf, ret);
 	err = ret->max_sectors_kb ? end_size(roots, leaf, use, ret) : 0;
 	if (err)
 		return fail(leaf, ret, err);

@@ -13,6 +13,8 @@
  * @wanted: the scheduler to be written, NULL: there is nothing to write
  * @max_sectors_kb: the largest request to be written with it; 0: that stays
  * @size_is_reported: it was reported before that the size stays as it is
+ * @nr_requests: the least number of request slots with it; 0: as the kernel sets it
+ * @slots_raised: it had fewer, and they were raised
  * @changed: it has another scheduler now
  * @error: for people, NULL when all is well
  */
@@ -21,6 +23,8 @@ struct leaf_result {
 	char *wanted;
 	unsigned int max_sectors_kb;
 	bool size_is_reported;
+	unsigned int nr_requests;
+	bool slots_raised;
 	bool changed;
 	char *error;
 };
@@ -38,13 +42,13 @@ int leaf_begin(const struct machine *m, const struct device *leaf, bool use,
 	       struct leaf_result *ret);
 
 /**
- * leaf_write() - write scheduler and size of @r, which may take as long as the requests of the disk
+ * leaf_write() - write what @r has, which may take as long as the requests of the disk
  * @leaf: its name
  *
- * Return: 0, or -errno of the scheduler; leaf_end() reports a size that was refused.
+ * Return: 0, or -errno of the scheduler; leaf_end() reports numbers that were refused.
  */
 int leaf_write(const struct roots *roots, const char *leaf,
-	       const struct leaf_result *r);
+	       struct leaf_result *r);
 
 /**
  * leaf_end() - read the scheduler back, and complete @ret and the record

@@ -17,6 +17,7 @@
  * @roots: where its files are
  * @dry_run: nothing is written to it
  * @max_sectors_kb: [Leaves] MaxSectorsKB=, of flash leaves in use; 0: they keep theirs
+ * @nr_requests: [Leaves] NrRequests=, of leaves in use; 0: they keep theirs
  * @event: the loop in which its events arrive
  * @topology: block devices; replaced when they change
  * @tree: cgroups, each with its policy
@@ -28,6 +29,7 @@ struct machine {
 	struct roots roots;
 	bool dry_run;
 	unsigned int max_sectors_kb;
+	unsigned int nr_requests;
 	sd_event *event;
 	struct topology *topology;
 	struct cgroup_tree *tree;

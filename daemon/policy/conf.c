@@ -29,6 +29,11 @@
 #define MAX_SECTORS_DEFAULT_KB 128U
 #define MAX_SECTORS_LEAST_KB 4U
 #define MAX_SECTORS_MOST_KB 65536U
+/* Most disks of a SATA port have 64, too few for several cgroups that write files. */
+#define NR_REQUESTS_DEFAULT 256U
+/* The bounds of the kernel. */
+#define NR_REQUESTS_LEAST 4U
+#define NR_REQUESTS_MOST 2048U
 
 struct source {
 	FILE *file;
@@ -87,17 +92,30 @@ static int parse_sec(struct conf *c, const char *value, void *field)
 	return 0;
 }
 
-static int parse_max_sectors(struct conf *c, const char *value, void *field)
+/* A number within limits, or 0. */
+static int parse_number(const char *value, uint64_t least, uint64_t most,
+			unsigned int *ret)
 {
-	uint64_t kb;
-	int err = parse_u64(value, &kb);
+	uint64_t number;
+	int err = parse_u64(value, &number);
 
 	if (err)
 		return err;
-	if (kb && (kb < MAX_SECTORS_LEAST_KB || kb > MAX_SECTORS_MOST_KB))
+	if (number && (number < least || number > most))
 		return -ERANGE;
-	*(unsigned int *)field = kb;
+	*ret = number;
 	return 0;
+}
+
+static int parse_max_sectors(struct conf *c, const char *value, void *field)
+{
+	return parse_number(value, MAX_SECTORS_LEAST_KB, MAX_SECTORS_MOST_KB,
+			    field);
+}
+
+static int parse_nr_requests(struct conf *c, const char *value, void *field)
+{
+	return parse_number(value, NR_REQUESTS_LEAST, NR_REQUESTS_MOST, field);
 }
 
 static int parse_resync(struct conf *c, const char *value, void *field)
@@ -141,6 +159,9 @@ static const struct key {
 	{ "Leaves", "MaxSectorsKB", parse_max_sectors,
 	  offsetof(struct conf, max_sectors_kb),
 	  "KiB, 4 to 65536, or 0 for the size of the disk" },
+	{ "Leaves", "NrRequests", parse_nr_requests,
+	  offsetof(struct conf, nr_requests),
+	  "4 to 2048, or 0 for the number of the kernel" },
 	{ "Capacity", "Device", parse_capacity,
 	  offsetof(struct conf, capacities),
 	  "a path, then one or more of read=, write=, read-iops= and "
@@ -267,6 +288,7 @@ int conf_load(const struct roots *roots, struct conf **ret, char ***errors)
 	if (!c)
 		return -ENOMEM;
 	c->max_sectors_kb = MAX_SECTORS_DEFAULT_KB;
+	c->nr_requests = NR_REQUESTS_DEFAULT;
 	c->reconcile_usec = RECONCILE_DEFAULT_SEC * 1000000ULL;
 	err = load_file(c, roots->conf, errors);
 	if (!err)

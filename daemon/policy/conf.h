@@ -13,6 +13,7 @@
  * struct conf - sutrod.conf and its drop-ins
  * @use: [Leaves] Use=, paths and globs of the devices whose leaves are switched
  * @max_sectors_kb: [Leaves] MaxSectorsKB=, the largest request of flash leaves; 0: as they are
+ * @nr_requests: [Leaves] NrRequests=, request slots of a leaf at least; 0: as they are
  * @resync: [Daemon] ResyncWeight=, weights of resync.slice; none: it is not used
  * @capacities: [Capacity] Device=, the rates that devices can promise
  * @refuse: [Capacity] Admission=refuse, SetPolicy fails beyond that
@@ -21,6 +22,7 @@
 struct conf {
 	char **use;
 	unsigned int max_sectors_kb;
+	unsigned int nr_requests;
 	struct promises resync;
 	struct capacities capacities;
 	bool refuse;

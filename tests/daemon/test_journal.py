@@ -476,6 +476,37 @@ def test_size_of_requests(machine: Machine, sutrod: Sutrod, journal: Journal) ->
     assert not journal.of("SIZE_NOT_SET")
 
 
+def set_slots(machine: Machine, nr: int) -> None:
+    """Set the request slots of sdd."""
+    machine.write("/sys/class/block/sdd/queue/nr_requests", f"{nr}\n")
+
+
+def test_request_slots(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
+    """A raise is reported once."""
+    set_slots(machine, 64)
+    sutrod.start(**journal.environment)
+    for method in ("Use", "Use", "Release"):
+        sutrod.call(f"{method}Devices", ["/dev/sdd"])
+    assert subset(journal.of("SLOTS_RAISED"), "LEAF", "SLOTS") == [("/dev/sdd", "256")]
+    assert not journal.of("SLOTS_NOT_RAISED")
+
+
+def test_request_slots_that_the_kernel_refuses(
+    machine: Machine, sutrod: Sutrod, journal: Journal
+) -> None:
+    """The disk is in use all the same."""
+    set_slots(machine, 64)
+    machine.fault("queue/nr_requests", "ignore")
+    sutrod.start(**journal.environment)
+    (used,) = sutrod.call("UseDevices", ["/dev/sdd"])
+    assert (used["scheduler"], used["previous"], used["changed"]) == ("sutro", "none", True)
+    refused = journal.of("SLOTS_NOT_RAISED")
+    assert subset(refused, "LEAF", "SLOTS", "WANTED_SLOTS") == [("/dev/sdd", "64", "256")]
+    assert refused[0]["PRIORITY"] == "4"
+    assert refused[0]["MESSAGE"].startswith("/dev/sdd: nr_requests stays 64, wanted 256.")
+    assert not journal.of("SLOTS_RAISED")
+
+
 def test_size_that_the_disk_refuses(machine: Machine, sutrod: Sutrod, journal: Journal) -> None:
     """A refusal is reported once, also by the next daemon, and again for another size."""
     set_size(machine, 1280)

@@ -25,9 +25,10 @@ UNDER_WAY = "/dev/sdd: its scheduler is being switched already. Try it again in 
 USE = "absolute paths or globs of devices, separated by spaces"
 SECONDS = "seconds, 1 to 3600"
 SIZES = "KiB, 4 to 65536, or 0 for the size of the disk"
+SLOTS = "4 to 2048, or 0 for the number of the kernel"
 KEYS = (
-    "[Leaves] Use=, [Leaves] MaxSectorsKB=, [Capacity] Device=, [Capacity] Admission=, "
-    "[Daemon] ResyncWeight=, [Daemon] ReconcileSec="
+    "[Leaves] Use=, [Leaves] MaxSectorsKB=, [Leaves] NrRequests=, [Capacity] Device=, "
+    "[Capacity] Admission=, [Daemon] ResyncWeight=, [Daemon] ReconcileSec="
 )
 
 
@@ -162,6 +163,53 @@ def test_size_of_a_leaf_that_others_switched(machine: Machine, sutrod: Sutrod) -
         assert change(sutrod, "Release", "/dev/sdd") == [("sdd", "mq-deadline", "sutro", True)]
         assert max_sectors(machine, "sdd") == restored
         machine.set_scheduler("sdd", "bfq")
+
+
+def slots(machine: Machine, leaf: str, nr: int | None = None) -> int:
+    """The request slots of a disk; nr: set them as a program other than sutrod does."""
+    path = f"/sys/class/block/{leaf}/queue/nr_requests"
+    if nr is not None:
+        machine.write(path, f"{nr}\n")
+    return int(machine.at(path).read_text())
+
+
+@pytest.mark.parametrize(
+    ("conf", "in_use"),
+    [
+        ("", 256),
+        ("[Leaves]\nNrRequests=1024\n", 1024),
+        ("[Leaves]\nNrRequests=32\n", 64),
+        ("[Leaves]\nNrRequests=0\n", 64),
+    ],
+    ids=["default", "configured", "fewer", "off"],
+)
+def test_request_slots(machine: Machine, sutrod: Sutrod, conf: str, in_use: int) -> None:
+    """A disk in use has enough slots, whatever another scheduler had; 64 are the kernel's."""
+    machine.set_scheduler("sdd", "mq-deadline")
+    slots(machine, "sdd", 512)
+    machine.write(CONF, conf)
+    sutrod.start()
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "mq-deadline", True)]
+    assert slots(machine, "sdd") == in_use
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "sutro", False)]
+    assert slots(machine, "sdd") == in_use
+    assert change(sutrod, "Release", "/dev/sdd") == [("sdd", "mq-deadline", "sutro", True)]
+    assert slots(machine, "sdd") == 64
+
+
+def test_request_slots_of_a_leaf_that_has_the_scheduler(machine: Machine, sutrod: Sutrod) -> None:
+    """sutroctl use raises too few of them; more, and those that are set by hand later, stay."""
+    machine.set_scheduler("sdd", "sutro")
+    slots(machine, "sdd", 64)
+    sutrod.start()
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "sutro", False)]
+    assert slots(machine, "sdd") == 256
+    for by_hand in (2048, 16):
+        slots(machine, "sdd", by_hand)
+        sutrod.call("Reload")
+        assert slots(machine, "sdd") == by_hand
+    assert change(sutrod, "Use", "/dev/sdd") == [("sdd", "sutro", "sutro", False)]
+    assert slots(machine, "sdd") == 256
 
 
 def test_leaf_with_the_scheduler_is_released_to_none(sutrod: Sutrod) -> None:
@@ -448,7 +496,7 @@ def test_order_of_configuration_files(machine: Machine, sutrod: Sutrod) -> None:
     def reads(file: str, text: str, use: str, seconds: int = 60) -> None:
         machine.write(file, text)
         sutrod.call("Reload")
-        text = f"ReconcileSec={seconds} MaxSectorsKB=128 Use={use}"
+        text = f"ReconcileSec={seconds} MaxSectorsKB=128 NrRequests=256 Use={use}"
         assert f"configuration: {text}\n" in sutrod.call("Dump")
 
     reads(CONF, "# nothing\n[Leaves]\nUse=/a  /b/*\nUse=/c\n; more\n", "/a /b/* /c")
@@ -482,6 +530,13 @@ def test_order_of_configuration_files(machine: Machine, sutrod: Sutrod) -> None:
             ],
         ),
         (
+            "[Leaves]\n" + "".join(f"NrRequests={n}\n" for n in ("3", "many", "2049", "-1")),
+            [
+                (line, f"[Leaves] NrRequests={n}", SLOTS)
+                for line, n in enumerate(("3", "many", "2049", "-1"), 2)
+            ],
+        ),
+        (
             "[Leaves]\nUser=/dev/sda\n[Leafs]\nUse=/dev/sda\n",
             [(2, "[Leaves] User=/dev/sda", KEYS), (4, "[Leafs] Use=/dev/sda", KEYS)],
         ),
@@ -491,7 +546,7 @@ def test_order_of_configuration_files(machine: Machine, sutrod: Sutrod) -> None:
         ),
         ("[Leaves]\nUse=/" + 400 * "x" + "\nUse=/dev/sda\n", [(2, "", "the line is too long; ")]),
     ],
-    ids=["path", "seconds", "sizes", "keys", "line", "length"],
+    ids=["path", "seconds", "sizes", "slots", "keys", "line", "length"],
 )
 def test_mistakes_in_configuration_files(
     machine: Machine, sutrod: Sutrod, text: str, mistakes: list[tuple[int, str, str]]
@@ -503,7 +558,10 @@ def test_mistakes_in_configuration_files(
         machine.write(f"/etc/sutro/sutrod.conf.d/{number}.conf", mistake)
     sutrod.start()
     use = "/dev/sda " if "\nUse=/dev/sda\n" in text.replace("[Leafs]\nUse", "") else ""
-    assert f"ReconcileSec=60 MaxSectorsKB=128 Use={use}/dev/1 /dev/2\n" in sutrod.call("Dump")
+    assert (
+        f"ReconcileSec=60 MaxSectorsKB=128 NrRequests=256 Use={use}/dev/1 /dev/2\n"
+        in sutrod.call("Dump")
+    )
     lines = [line for line in sutrod.log().splitlines() if ".conf" in line]
     wanted = [(f"{CONF}:{line}: ", words, f'": {allowed}') for line, words, allowed in mistakes]
     wanted += [

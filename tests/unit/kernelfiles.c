@@ -260,8 +260,19 @@ static int write_class(const char *path, const char *text)
 	return 0;
 }
 
+/* A new scheduler has twice as many request slots as the disk takes: it takes 32, as one of SATA. */
+static void give_slots(const char *folder)
+{
+	g_autofree char *slots = g_build_filename(folder, "nr_requests", NULL);
+
+	if (g_file_test(slots, G_FILE_TEST_EXISTS))
+		spill(slots, O_TRUNC, "64\n");
+}
+
 static int write_scheduler(const char *path, const char *name)
 {
+	g_autofree char *folder = g_path_get_dirname(path);
+	g_autofree char *current = g_strdup_printf("[%s]", name);
 	g_autofree char *old = slurp(path);
 	g_auto(GStrv) words = g_strsplit_set(old, " []\n", -1);
 	g_autoptr(GString) new = g_string_new(NULL);
@@ -275,8 +286,9 @@ static int write_scheduler(const char *path, const char *name)
 				*w);
 	g_string_append_c(new, '\n');
 	spill(path, 0, new->str);
+	if (!strstr(old, current))
+		give_slots(folder);
 	if (!g_str_equal(name, "sutro")) {
-		g_autofree char *folder = g_path_get_dirname(path);
 		g_autofree char *costs =
 			g_build_filename(folder, "iosched/costs", NULL);
 
@@ -346,7 +358,8 @@ static int write_kernel_file(const char *root, const char *path,
 		return write_scheduler(path, text);
 	if (g_str_has_suffix(path, "/iosched/costs"))
 		return write_costs(path, text);
-	if (g_str_has_suffix(path, "/max_sectors_kb"))
+	if (g_str_has_suffix(path, "/max_sectors_kb") ||
+	    g_str_has_suffix(path, "/nr_requests"))
 		return spill(path, O_TRUNC, text), 0;
 	if (g_str_has_suffix(path, "/io.max"))
 		return write_max(root, path, text);
@@ -454,17 +467,12 @@ int fstatat(int fd, const char *restrict path, struct stat *restrict st,
 
 static bool is_kernel_file(const char *root, const char *path)
 {
-	static const char *const names[] = { "io.max",
-					     "io.sutro.class",
-					     "io.sutro.reserve",
-					     "io.sutro.latency",
-					     "io.weight",
-					     "io.bfq.weight",
-					     "io.sutro.weight",
-					     "scheduler",
-					     "max_sectors_kb",
-					     "costs",
-					     NULL };
+	static const char *const names[] = {
+		"io.max",	    "io.sutro.class", "io.sutro.reserve",
+		"io.sutro.latency", "io.weight",      "io.bfq.weight",
+		"io.sutro.weight",  "scheduler",      "max_sectors_kb",
+		"nr_requests",	    "costs",	      NULL
+	};
 	g_autofree char *name = g_path_get_basename(path);
 
 	return g_str_has_prefix(path, root) && g_strv_contains(names, name);

@@ -32,10 +32,14 @@ def files_named_sutro() -> list[str]:
     return found
 
 
-def schedulers() -> dict[str, tuple[str, str]]:
-    """The active scheduler of each disk, and its largest request."""
+def schedulers() -> dict[str, tuple[str, str, str]]:
+    """The active scheduler of each disk, its largest request and its request slots."""
     return {
-        path.parts[3]: (active[1], path.with_name("max_sectors_kb").read_text())
+        path.parts[3]: (
+            active[1],
+            path.with_name("max_sectors_kb").read_text(),
+            path.with_name("nr_requests").read_text(),
+        )
         for path in Path("/sys/block").glob("*/queue/scheduler")
         if (active := re.search(r"\[([\w-]+)\]", path.read_text()))
     }
@@ -50,7 +54,7 @@ def test_purge_leaves_nothing(disk: Callable[..., ModelDisk]) -> None:
     run("sutroctl", "use", one.node)
     run("sutroctl", "policy", "set", "init.scope", "Class=be")
     assert Path("/etc/sutro/policy.control/init.scope.policy").exists()
-    assert schedulers()["ssd0"] == ("sutro", "128\n") != before["ssd0"]
+    assert schedulers()["ssd0"] == ("sutro", "128\n", "256\n") != before["ssd0"]
 
     purge()
     assert schedulers() == before

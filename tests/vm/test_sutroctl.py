@@ -19,6 +19,7 @@ from rig.unit import fio
 
 LEAVES = {"/dev/ssd0", "/dev/ssd1"}
 MAX_SECTORS_KB = 128
+NR_REQUESTS = 256
 STRIPE = {"kind": "striped", "name": "str", "over": ["ssd0", "ssd1"]}
 
 
@@ -33,21 +34,26 @@ def stripe(disk, stack, daemon: None):
     return stack([disk("ssd", f"ssd{n}", bus_kbps=20000) for n in range(2)], STRIPE)
 
 
-def settings() -> list[tuple[str, int]]:
-    """Scheduler and largest request of both leaves."""
-    queues = [Path("/sys/block", name, "queue") for name in ("ssd0", "ssd1")]
-    sizes = [int((queue / "max_sectors_kb").read_text()) for queue in queues]
-    return list(zip(map(scheduler.current, ("ssd0", "ssd1")), sizes, strict=True))
+def settings() -> list[tuple[str, int, int]]:
+    """Scheduler, largest request and request slots of both leaves."""
+    found = []
+    for name in ("ssd0", "ssd1"):
+        kb, slots = (
+            int(Path("/sys/block", name, "queue", attribute).read_text())
+            for attribute in ("max_sectors_kb", "nr_requests")
+        )
+        found.append((scheduler.current(name), kb, slots))
+    return found
 
 
 @pytest.mark.first
 def test_use_and_release(stripe) -> None:
     """use switches both leaves of the volume, release gives them back; so does release --all."""
     before = settings()
-    assert before[0][1] > MAX_SECTORS_KB
+    assert before[0][1] > MAX_SECTORS_KB and before[0][2] < NR_REQUESTS
     used = ask("use", stripe.top)
     assert {one["leaf"]: one["scheduler"] for one in used} == dict.fromkeys(LEAVES, "sutro")
-    assert settings() == 2 * [("sutro", MAX_SECTORS_KB)]
+    assert settings() == 2 * [("sutro", MAX_SECTORS_KB, NR_REQUESTS)]
     ask("release", stripe.top)
     assert settings() == before
     bus.use(stripe.top)
@@ -65,15 +71,21 @@ def rule() -> Iterator[Path]:
     run("udevadm", "control", "--reload")
 
 
-@pytest.mark.parametrize(("more", "largest_kb"), [("", MAX_SECTORS_KB), ("256", 256)])
-def test_marked_by_udev(stripe, rule: Path, more: str, largest_kb: int) -> None:
-    """A disk that a rule marks gets the scheduler, and requests of the size of the rule."""
+@pytest.mark.parametrize(
+    ("more", "largest_kb", "slots"),
+    [
+        ("", MAX_SECTORS_KB, NR_REQUESTS),
+        (', ENV{SUTRO_MAX_SECTORS_KB}="256", ENV{SUTRO_NR_REQUESTS}="512"', 256, 512),
+    ],
+    ids=["default", "set"],
+)
+def test_marked_by_udev(stripe, rule: Path, more: str, largest_kb: int, slots: int) -> None:
+    """A disk that a rule marks gets the scheduler, and the size and the slots of the rule."""
     before = settings()
-    size = f', ENV{{SUTRO_MAX_SECTORS_KB}}="{more}"' if more else ""
-    rule.write_text(f'KERNEL=="ssd0", ENV{{SUTRO}}="1"{size}\n')
+    rule.write_text(f'KERNEL=="ssd0", ENV{{SUTRO}}="1"{more}\n')
     run("udevadm", "control", "--reload")
     run("udevadm", "trigger", "--settle", "--action=add", "/sys/block/ssd0", "/sys/block/ssd1")
-    assert settings() == [("sutro", largest_kb), before[1]]
+    assert settings() == [("sutro", largest_kb, slots), before[1]]
 
 
 @pytest.mark.first
