@@ -97,8 +97,9 @@ static int work(struct bus *b, void *userdata, int fd)
 		 b->machine->dry_run ? ", dry run" : "");
 	text_add(&t, "configuration: ReconcileSec=%llu ",
 		 (unsigned long long)b->conf->reconcile_usec / 1000000);
-	text_add(&t, "MaxSectorsKB=%u NrRequests=%u Use=",
-		 b->conf->max_sectors_kb, b->conf->nr_requests);
+	text_add(&t,
+		 "MaxSectorsKB=%u NrRequests=%u Use=", b->conf->max_sectors_kb,
+		 b->conf->nr_requests);
 	for (char **u = b->conf->use; u && *u; u++)
 		text_add(&t, "%s%s", u == b->conf->use ? "" : " ", *u);
 	text_add(&t, "\ncalls to systemd without a reply: %zu\n",
