@@ -397,7 +397,7 @@ static void sutro_probe_begin(struct sutro_probe *probe,
 	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, class);
 	probe->half_ns16 = 0;
 	probe->flat = false;
-	/* After a change, another depth may be needed; else a ramp disturbs protected groups. */
+	/* Each class ramps once after a change.  More of it would disturb protected groups. */
 	probe->ramping = !of->probes || of->unsaturated ||
 			 (!of->nr && !sutro_probe_is_rare(probe, class)) ||
 			 of->probes % 4 == 3;
