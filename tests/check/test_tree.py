@@ -20,6 +20,7 @@ GPL = (
     "tests/modeldisk/",
     "tests/sim/",
     "tests/uml/fio-clock.c",
+    "tests/uml/host-random.c",
     "Documentation/block/",
     "Documentation/litmus-tests/",
     "Documentation/ABI/",

@@ -49,8 +49,8 @@ CONFIGS = {
 PC, GUEST = "deep", "guest"
 # The configuration for a kernel on which the series is only compiled.
 SERIES = ("common.config", "uml.config")
-OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "Documentation/block/",
-        "Documentation/ABI/")  # fmt: skip
+OURS = ("kernel/", "tests/modeldisk/", "tests/uml/fio-clock.c", "tests/uml/host-random.c",
+        "Documentation/block/", "Documentation/ABI/")  # fmt: skip
 # The second for each job beyond some; with too little, all time goes into looking for memory.
 MEMORY_MIB, JOB_MIB, JOBS = 2048, 32, 64
 # Real time. A minute of a fast disk is some minutes.
@@ -60,7 +60,7 @@ EPOCH_S = 1700000000
 
 
 def kernel(cache: Cache, source: Path, flavour: str, version: str = KERNEL) -> Path:
-    """The folder with `linux` and `fio-clock.so` of this clone.
+    """The folder with `linux`, `fio-clock.so` and `host-random.so` of this clone.
 
     That of a PC has `bzImage`, its release and lists of built-in drivers.
     """
@@ -235,7 +235,10 @@ def machine_command(
         "bdev_allow_write_mounted=1 "
         f"{clock} lab.run={name}"
     )
-    command = f"cd /tmp; TMPDIR=/dev/shm exec /guest/mnt/linux {arguments}"
+    # So that it repeats: random numbers of the plan's seed, and memory at the same addresses.
+    random = f"LD_PRELOAD=/guest/mnt/host-random.so HOST_RANDOM_SEED={plan.get('seed', 1)}"
+    linux = f"setarch --addr-no-randomize /guest/mnt/linux {arguments}"
+    command = f"cd /tmp; TMPDIR=/dev/shm {random} exec {linux}"
     outside = {"/guest": root.path, "/guest/mnt": folder}
     outside |= {f"/guest/mnt/{inside}": path for inside, path in binds.items()}
     return build_root(cache).command(["sh", "-c", command], outside, "builder")

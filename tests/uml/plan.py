@@ -20,7 +20,7 @@ device takes. It works above mq-deadline, with the scenario's nr_requests.
 import shlex
 from collections.abc import Mapping
 
-from .scenario import SEED, Event, Group, Job, Scenario
+from .scenario import Event, Group, Job, Scenario
 
 DISK = "d0"
 QUEUE = f"/sys/block/{DISK}/queue"
@@ -71,6 +71,7 @@ def make(
             jobs.append(_job(scenario, group, job, number))
     until = [job["name"] for job in jobs if job["group"] == f"/{scenario.until}"]
     return {
+        "seed": scenario.seed,
         "disks": {f"d{n}": _numbers(scenario, n) for n in range(scenario.disks)},
         "prepare": list(scenario.prepare),
         "partitions": _partitions(scenario),
@@ -105,7 +106,7 @@ def _numbers(scenario: Scenario, number: int) -> list[list[object]]:
     numbers = dict(scenario.disk)
     kind = numbers.pop("kind")
     if number:
-        numbers["seed"] = int(str(numbers.get("seed", SEED))) + number
+        numbers["seed"] = scenario.seed + number
     return [["kind", kind], *([key, value] for key, value in numbers.items())]
 
 

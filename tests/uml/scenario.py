@@ -209,11 +209,15 @@ class Scenario(book.Scenario):
         return replace(self, group=tuple(groups))
 
     def numbered(self, number: int) -> Self:
-        """The run of a number: its disks have seeds of their own."""
+        """The run of a number: its disks and its kernel have seeds of their own."""
         if not number:
             return self
-        seed = int(str(self.disk.get("seed", SEED))) + number * self.disks
-        return replace(self, disk={**self.disk, "seed": seed})
+        return replace(self, disk={**self.disk, "seed": self.seed + number * self.disks})
+
+    @property
+    def seed(self) -> int:
+        """That of the first disk, and of the kernel's random numbers."""
+        return int(str(self.disk.get("seed", SEED)))
 
     @property
     def counts_locks(self) -> bool:

@@ -305,6 +305,7 @@ def test_worst_of_several_runs_counts() -> None:
     def machine(name: str, plan: dict) -> dict:
         numbers = [dict(one) for one in plan["disks"].values()]
         seed = numbers[0].get("seed", 1)
+        assert plan["seed"] == seed
         seeds.append((seed, numbers[1]["seed"]))
         a, b = used[seed] if "-sutro" in name else (5000, 5000)
         return {"samples": [sample(0, a=0, b=0), sample(10, a=a, b=b)], "fio": {}, "ended_s": {}}
