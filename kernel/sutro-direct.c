@@ -11,6 +11,7 @@
  *	finds that b is no member of the lease and ends direct mode: b's request, and all
  *	that are allocated afterwards, are ordered.  Requests that a has at the device stay there.
  *	After 256 reads of both, of which none had to wait, direct mode begins for a and b.
+ *	c, of the same weight, sends a read: it becomes a member, and the read goes past, too.
  *
  * 1. Which requests
  *
@@ -112,26 +113,78 @@ static bool sutro_direct_may(blk_opf_t opf)
 	       op_is_sync(opf);
 }
 
+/* Does the leaf allow direct mode at all? */
+static bool sutro_direct_is_possible(struct sutro_queue *sq)
+{
+	struct request_queue *q = sq->q;
+
+	return READ_ONCE(sq->direct_allowed) &&
+	       sutro_direct_flags(q->tag_set->flags) &&
+	       !sq->device.rotational && !blk_queue_is_zoned(q) &&
+	       blk_queue_io_stat(q) && !sutro_counts_passthrough(q) &&
+	       !blk_queue_nomerges(q) && !READ_ONCE(sq->group_requests) &&
+	       !READ_ONCE(sq->core.tunables.fairness) &&
+	       READ_ONCE(sq->discipline) == SUTRO_FIFO;
+}
+
+/*
+ * Does a group suit a lease, beside members of its weight?  In direct mode no room is left for a
+ * group that was protected and will soon be back.
+ */
+static bool sutro_direct_suits(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			       u64 now_ns)
+{
+	struct sutro_group *group = &sblkg->group;
+
+	return now_ns >= sblkg->requests.mixed_until_ns &&
+	       !sutro_latency_late_ns(group) && !sutro_group_reserving(group) &&
+	       !(sq->core.expected_protected &&
+		 sutro_expects_other(&sq->core, group, now_ns)) &&
+	       sutro_direct_is_possible(sq);
+}
+
+/* A group sends a bio, and is no member: it becomes one if it may.  Returns the member, or NULL. */
+static noinline struct sutro_member *
+sutro_direct_admit(struct sutro_queue *sq, u32 lease, struct sutro_blkg *sblkg,
+		   struct bio *bio)
+{
+	struct sutro_member *member = NULL;
+
+	spin_lock(&sq->lock);
+	if (READ_ONCE(sq->direct_lease) == lease &&
+	    sutro_direct_suits(sq, sblkg, ktime_get_ns()) &&
+	    sutro_member_admit(sq, sblkg, bio))
+		member = sutro_member_of(sblkg, lease);
+	spin_unlock(&sq->lock);
+	return member;
+}
+
 /**
  * sutro_direct_bio - a bio was sent in direct mode, and no request was allocated for it yet
  * @sq:		the leaf
  * @lease:	&sutro_queue.direct_lease
  * @bio:	the bio
  *
- * Return: true if it is one of a member.  If not, direct mode is over, unless it is a journal's
- * write: the elevator, which orders that, finds the group that it belongs to (sutro-flush.c).
+ * Return: true if it is one of a member, which its group may have become.  If not, direct mode is
+ * over, unless it is a journal's write: the elevator, which orders that, finds the group that it
+ * belongs to (sutro-flush.c).
+ *
+ * Context: process; takes sutro_queue.lock and done_lock for a group that is no member.
  */
 bool sutro_direct_bio(struct sutro_queue *sq, u32 lease, struct bio *bio)
 {
-	struct sutro_member *member =
-		sutro_member_of(sutro_bio_blkg(sq->q, bio), lease);
+	struct sutro_blkg *sblkg = sutro_bio_blkg(sq->q, bio);
+	struct sutro_member *member = sutro_member_of(sblkg, lease);
+	bool may = sutro_direct_may(bio->bi_opf);
 
+	if (!member && may)
+		member = sutro_direct_admit(sq, lease, sblkg, bio);
 	if (!member) {
 		if (!sutro_op_commits(bio->bi_opf))
 			sutro_direct_end(sq);
 		return false;
 	}
-	if (sutro_direct_may(bio->bi_opf))
+	if (may)
 		sutro_member_sends(member, bio);
 	return true;
 }
@@ -193,20 +246,6 @@ void sutro_direct_insert(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	}
 }
 
-/* Does the leaf allow direct mode at all? */
-static bool sutro_direct_is_possible(struct sutro_queue *sq)
-{
-	struct request_queue *q = sq->q;
-
-	return READ_ONCE(sq->direct_allowed) &&
-	       sutro_direct_flags(q->tag_set->flags) &&
-	       !sq->device.rotational && !blk_queue_is_zoned(q) &&
-	       blk_queue_io_stat(q) && !sutro_counts_passthrough(q) &&
-	       !blk_queue_nomerges(q) && !READ_ONCE(sq->group_requests) &&
-	       !READ_ONCE(sq->core.tunables.fairness) &&
-	       READ_ONCE(sq->discipline) == SUTRO_FIFO;
-}
-
 /* All requests that the disk has completed, in direct mode or not. */
 static void sutro_direct_read(struct request_queue *q, struct sutro_tally *disk)
 {
@@ -231,21 +270,12 @@ static void sutro_direct_tick_later(struct sutro_queue *sq)
 				    nsecs_to_jiffies(SUTRO_LEASE_TICK_NS));
 }
 
-/*
- * May a group be a member of the next lease?  In direct mode no room is left for a group that was
- * protected and will soon be back.
- */
+/* May a group be a member of the next lease? */
 static bool sutro_direct_may_join(struct sutro_queue *sq,
 				  struct sutro_blkg *sblkg, u64 now_ns)
 {
-	struct sutro_group *group = &sblkg->group;
-
-	return now_ns >= sblkg->requests.mixed_until_ns &&
-	       !sutro_latency_late_ns(group) && !sutro_group_reserving(group) &&
-	       !sutro_group_favoured_inside(group) &&
-	       !(sq->core.expected_protected &&
-		 sutro_expects_other(&sq->core, group, now_ns)) &&
-	       sutro_direct_is_possible(sq);
+	return sutro_direct_suits(sq, sblkg, now_ns) &&
+	       !sutro_group_favoured_inside(&sblkg->group);
 }
 
 /* A group that has sent a request of the streak becomes, or stays, a member of the next lease. */

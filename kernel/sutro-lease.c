@@ -11,8 +11,8 @@
  *		group that sends one of them, after the first 128, becomes a member, and
  *		stays one in the next leases.
  *	ON	The lease ends after one second, after a tick of 10 ms with fewer than 32
- *		completions, and at any time when a group that is no member has a
- *		request, or a request waits.
+ *		completions, and at any time when a group has a request that is no member
+ *		and does not become one, or a request waits.
  *	DRAINS	Requests that went past the elevator are still at the device, or in the plug
  *		of a task that does not run.  When a tick finds that they have returned all tags,
  *		the lease is over; after one second in any case.
@@ -24,8 +24,14 @@
  *
  * Where groups share a CPU, each may send more than 256 requests before it is the turn of the
  * next one.  A lease to the first group ends when the second one has its turn, and the next
- * lease is to both.  No group is a member any more when a request had to wait, when a setting
- * has changed, or when a group had its turn that may not be a member (sutro-direct.c).
+ * lease is to both.  A lease with several members admits further groups of their weight.  One with
+ * a single member does not: this may have more at the device than groups beside others, for which
+ * the newcomer would wait, and is not counted.  No group is a member any more when a request had to
+ * wait, when a setting has changed, or when a group had its turn that may not be a member
+ * (sutro-direct.c).
+ *
+ *	16 groups share a CPU in turns of 4 ms.  The first lease ends after 4 ms.  In the 32 ms
+ *	until the next one seven groups become members, and nine in the 36 ms that follow.
  *
  * Members of one lease have no weights.  When they fill the device, that is seen after a tick
  * at the latest.  Then the pause before the next lease is four times as long, up to 5 s.  A

@@ -20,7 +20,8 @@
  * member has everything, and is not counted.
  *
  * A group stays in the list when the lease is over, and most likely is a member of the next one.
- * Its counters are freed with the group.
+ * One that comes during a lease with several members is counted from then on.  Its counters are
+ * freed with the group.
  *
  * A tick reads two cache lines for each member and CPU, with interrupts off.  With 64 CPUs, 32
  * groups may be members: at 20 ns for a line, a tick takes 80 us of 10 ms.
@@ -85,6 +86,16 @@ static void sutro_member_drop(struct sutro_queue *sq,
 	sq->lease.members--;
 }
 
+/* Has a member the weight and the class of a group? */
+static bool sutro_member_equals(const struct sutro_member *member,
+				struct sutro_group *group)
+{
+	struct sutro_entity *mine, *its;
+
+	sutro_tree_compare(group, &member->sblkg->group, &mine, &its);
+	return its->weight == mine->weight && its->class == mine->class;
+}
+
 /*
  * Take out those members of another weight or class than a new one.  They may have sent nothing for
  * long: whether they need protection is found when they send again.
@@ -95,17 +106,30 @@ static void sutro_members_equal(struct sutro_queue *sq,
 	struct sutro_member *member, *next;
 
 	list_for_each_entry_safe(member, next, &sq->members, node) {
-		struct sutro_entity *mine, *its;
-
 		/* Of a former lease. */
-		if (member->lease != sq->lease.number) {
+		if (member->lease != sq->lease.number)
 			list_del_init(&member->node);
-			continue;
-		}
-		sutro_tree_compare(group, &member->sblkg->group, &mine, &its);
-		if (its->weight != mine->weight || its->class != mine->class)
+		else if (!sutro_member_equals(member, group))
 			sutro_member_drop(sq, member);
 	}
+}
+
+/* May a group become a member?  Returns it, not in use yet; NULL if not. */
+static struct sutro_member *sutro_member_may(struct sutro_queue *sq,
+					     struct sutro_blkg *sblkg)
+{
+	if (sblkg->note.gone || sq->exiting || !sutro_members_have_room(sq))
+		return NULL;
+	return sutro_member_get(sblkg);
+}
+
+static void sutro_member_add(struct sutro_queue *sq,
+			     struct sutro_member *member)
+{
+	if (list_empty(&member->node))
+		list_add_tail(&member->node, &sq->members);
+	WRITE_ONCE(member->lease, sq->lease.number);
+	sq->lease.members++;
 }
 
 /**
@@ -120,21 +144,17 @@ static void sutro_members_equal(struct sutro_queue *sq,
  */
 bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg)
 {
-	struct sutro_member *member = NULL;
+	struct sutro_member *member;
 
 	lockdep_assert_held(&sq->lock);
 
 	if (sutro_member_of(sblkg, sq->lease.number))
 		return true;
 	spin_lock_irq(&sq->done_lock);
-	if (!sblkg->note.gone && !sq->exiting && sutro_members_have_room(sq))
-		member = sutro_member_get(sblkg);
+	member = sutro_member_may(sq, sblkg);
 	if (member) {
 		sutro_members_equal(sq, &sblkg->group);
-		if (list_empty(&member->node))
-			list_add_tail(&member->node, &sq->members);
-		WRITE_ONCE(member->lease, sq->lease.number);
-		sq->lease.members++;
+		sutro_member_add(sq, member);
 	}
 	spin_unlock_irq(&sq->done_lock);
 	return member;
@@ -170,6 +190,13 @@ static void sutro_member_read(const struct sutro_member *member,
 		ret_sent->bytes[op] -= member->ordered[op];
 }
 
+/* Count what a member sends from now on. */
+static void sutro_member_begin(struct sutro_member *member)
+{
+	sutro_member_read(member, &member->seen);
+	member->recent = (struct sutro_sent){};
+}
+
 /* The next member of the lease behind @member, or the first one; NULL if there is none. */
 static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
 					      struct sutro_member *member)
@@ -180,6 +207,44 @@ static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
 	while (!list_entry_is_head(member, &sq->members, node) &&
 	       member->lease != sq->lease.number);
 	return list_entry_is_head(member, &sq->members, node) ? NULL : member;
+}
+
+/**
+ * sutro_member_admit - a group becomes a member of the lease that is on
+ * @sq:		the leaf, in direct mode
+ * @sblkg:	the group
+ * @bio:	the bio that it sends, which the cgroup's iostat has already
+ *
+ * Return: false as sutro_member_join(), and if the lease has a single member, or one of another
+ * weight or class.
+ *
+ * Context: sutro_queue.lock is held.
+ */
+bool sutro_member_admit(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			struct bio *bio)
+{
+	struct sutro_member *member, *other = NULL;
+
+	lockdep_assert_held(&sq->lock);
+
+	if (sutro_member_of(sblkg, sq->lease.number))
+		return true;
+	spin_lock_irq(&sq->done_lock);
+	/* The only member is not counted. */
+	member = sq->direct_only ? NULL : sutro_member_may(sq, sblkg);
+	while (member && (other = sutro_member_next(sq, other)))
+		if (!sutro_member_equals(other, &sblkg->group))
+			member = NULL;
+	if (member) {
+		list_del_init(&member->node);
+		sutro_member_begin(member);
+		if (!member->counts_bytes)
+			member->seen.bytes[op_is_write(bio_op(bio))] -=
+				bio->bi_iter.bi_size;
+		sutro_member_add(sq, member);
+	}
+	spin_unlock_irq(&sq->done_lock);
+	return member;
 }
 
 /*
@@ -257,8 +322,7 @@ struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq)
 			list_del_init(&member->node);
 			continue;
 		}
-		sutro_member_read(member, &member->seen);
-		member->recent = (struct sutro_sent){};
+		sutro_member_begin(member);
 	}
 	if (!list_is_singular(&sq->members))
 		return NULL;

@@ -79,6 +79,8 @@ static inline void sutro_member_sends(struct sutro_member *member,
 }
 
 bool sutro_member_join(struct sutro_queue *sq, struct sutro_blkg *sblkg);
+bool sutro_member_admit(struct sutro_queue *sq, struct sutro_blkg *sblkg,
+			struct bio *bio);
 struct blkcg_gq *sutro_members_begin(struct sutro_queue *sq);
 void sutro_members_account(struct sutro_queue *sq,
 			   const struct sutro_tally *new,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A disk, its leaf and two groups, for test-direct.c: requests, flushes and commits take the steps
+ * A disk, its leaf and some groups, for test-direct.c: requests, flushes and commits take the steps
  * of the block layer and of a dispatch, one after the other.
  *
- * A group writes 4 KiB each 20 us.  The disk needs 60 us for each, and works on all at once.
+ * A group writes 4 KiB each 20 us, or tasks of several groups take turns on the CPUs, each of which
+ * sends a request each 20 us.  The disk needs 60 us for each, and works on all at once.
  */
 #ifndef SIM_DIRECT_RIG_H
 #define SIM_DIRECT_RIG_H
@@ -26,7 +27,11 @@
 #define TAKES_NS (3 * EACH_NS)
 #define FLUSH_TAKES_NS (10 * EACH_NS)
 #define ESTIMATE_NS 2000
-#define REQUESTS 16
+#define REQUESTS 64
+/* The root cgroup and others. */
+#define GROUPS 17
+/* Of a task that shares its CPU with others. */
+#define TURN_NS (3 * MS)
 #define BYTES 4096
 #define SECTORS (BYTES >> SECTOR_SHIFT)
 #define TAGS 64
@@ -52,10 +57,11 @@ struct rig {
 	struct block_device part;
 	struct gendisk disk;
 	struct blkcg blkcg;
-	struct blkcg_gq blkg[2];
-	struct blkg_iostat_set iostat[2];
-	struct sutro_blkg root;
-	struct sutro_blkg group;
+	struct blkcg_gq blkg[GROUPS];
+	struct blkg_iostat_set iostat[GROUPS];
+	struct sutro_blkg of[GROUPS];
+	struct sutro_blkg *root;
+	struct sutro_blkg *group;
 	struct io io[REQUESTS];
 	u64 now_ns;
 	u64 tick_ns;
@@ -66,6 +72,7 @@ struct rig {
 	u64 commit_ns;
 	u64 direct_ns;
 	u64 writes;
+	u64 sent[GROUPS];
 };
 
 static struct rig *rig;
@@ -83,7 +90,7 @@ u64 ktime_get_ns(void)
 
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio)
 {
-	return bio->bi_blkg == &rig->blkg[1] ? &rig->group : &rig->root;
+	return rig->of + (bio->bi_blkg - rig->blkg);
 }
 
 u32 sutro_setting(struct sutro_blkg *sblkg, enum sutro_setting setting)
@@ -119,20 +126,19 @@ void sutro_slot_taken(struct sutro_blkg *sblkg)
 
 struct sutro_blkg *sutro_current_blkg(struct request_queue *q)
 {
-	return &rig->root;
+	return rig->root;
 }
 
 static void rig_exit(void *data)
 {
 	struct rig *old = data;
-	struct sutro_blkg *of[] = { &old->root, &old->group };
-	unsigned int i;
+	struct sutro_blkg *sblkg;
 
-	for (i = 0; i < ARRAY_SIZE(of); i++) {
-		sutro_protect_exit(&of[i]->group);
-		if (of[i]->busy)
-			sutro_member_free(of[i]->busy->member);
-		kfree(of[i]->busy);
+	for (sblkg = old->of; sblkg < old->of + GROUPS; sblkg++) {
+		sutro_protect_exit(&sblkg->group);
+		if (sblkg->busy)
+			sutro_member_free(sblkg->busy->member);
+		kfree(sblkg->busy);
 	}
 }
 
@@ -160,12 +166,8 @@ static void rig_new(struct kunit *test)
 	rig->q.hctx.queue = &rig->q;
 	rig->q.hctx.tags = &rig->tags;
 	rig->q.hctx.sched_tags = &rig->tags;
-	for (i = 0; i < 2; i++)
-		rig->blkg[i] = (struct blkcg_gq){
-			.q = &rig->q,
-			.blkcg = &rig->blkcg,
-			.iostat_cpu = &rig->iostat[i],
-		};
+	rig->root = &rig->of[0];
+	rig->group = &rig->of[1];
 	sq->q = &rig->q;
 	sq->direct_allowed = true;
 	INIT_LIST_HEAD(&sq->notes);
@@ -178,13 +180,18 @@ static void rig_new(struct kunit *test)
 	sq->core.tunables.slice_ns = 4 * MS;
 	sq->core.tunables.group_idle_ns = MS;
 	sutro_probe_tunables(&sq->probe, &sq->device, &sq->core.tunables);
-	sutro_group_init(&rig->root.group, NULL, 100);
-	sutro_group_init(&rig->group.group, &rig->root.group, 100);
-	rig->root.pd.blkg = &rig->blkg[0];
-	rig->group.pd.blkg = &rig->blkg[1];
-	INIT_LIST_HEAD(&rig->root.note_node);
-	INIT_LIST_HEAD(&rig->group.note_node);
-	sutro_core_init(&sq->core, &rig->root.group);
+	for (i = 0; i < GROUPS; i++) {
+		rig->blkg[i] = (struct blkcg_gq){
+			.q = &rig->q,
+			.blkcg = &rig->blkcg,
+			.iostat_cpu = &rig->iostat[i],
+		};
+		sutro_group_init(&rig->of[i].group,
+				 i ? &rig->root->group : NULL, 100);
+		rig->of[i].pd.blkg = &rig->blkg[i];
+		INIT_LIST_HEAD(&rig->of[i].note_node);
+	}
+	sutro_core_init(&sq->core, &rig->root->group);
 	KUNIT_ASSERT_EQ(test, kunit_add_action_or_reset(test, rig_exit, rig),
 			0);
 }
@@ -230,6 +237,10 @@ static void rig_send_of(unsigned int nr, blk_opf_t opf, unsigned int sectors)
 	u32 lease = sq->direct_lease;
 	struct io *io = rig->io;
 
+	/* The block layer counts neither the root cgroup nor, with these, discards. */
+	if (nr && !op_is_discard(opf))
+		rig->iostat[nr].cur.bytes[op_is_write(opf)] += (u64)sectors
+							       << SECTOR_SHIFT;
 	if (lease && sq->direct_only != bio.bi_blkg)
 		sutro_direct_bio(sq, lease, &bio);
 	while (io->rq.ref.counter)
@@ -247,10 +258,7 @@ static void rig_send_of(unsigned int nr, blk_opf_t opf, unsigned int sectors)
 		.sectors = sectors,
 		.stats_sectors = sectors,
 	};
-	/* The block layer counts neither the root cgroup nor, with these, discards. */
-	if (nr && !op_is_discard(opf))
-		rig->iostat[nr].cur.bytes[op_is_write(opf)] += (u64)sectors
-							       << SECTOR_SHIFT;
+	rig->sent[nr]++;
 	io->rq.bio = &bio;
 	if (!io->direct)
 		rig_dispatch(sutro_flush_owner(sq, &io->rq), &io->rq);
@@ -288,8 +296,8 @@ static void rig_flush(void)
 	struct sutro_queue *sq = &rig->sq;
 
 	if (rig->flushed_ns == rig->now_ns) {
-		sutro_note_flushed(sq, &rig->group,
-				   rig->now_ns - FLUSH_TAKES_NS, rig->now_ns);
+		sutro_note_flushed(sq, rig->group, rig->now_ns - FLUSH_TAKES_NS,
+				   rig->now_ns);
 		/* As sutro_wake_dispatcher(). */
 		if (sq->waiting || sq->kick) {
 			spin_lock(&sq->lock);
@@ -300,7 +308,7 @@ static void rig_flush(void)
 	if (!rig->flush_each_ns || rig->now_ns < rig->flush_ns)
 		return;
 	spin_lock(&sq->done_lock);
-	sutro_note_flush(sq, &rig->group);
+	sutro_note_flush(sq, rig->group);
 	spin_unlock(&sq->done_lock);
 	rig->flushed_ns = rig->now_ns + FLUSH_TAKES_NS;
 	rig->flush_ns = rig->now_ns + rig->flush_each_ns;
@@ -326,7 +334,7 @@ static void rig_commit(void)
 	rig->commit_ns = rig->now_ns + rig->commit_each_ns;
 	rig_saw(&data);
 	if (!rig->sq.direct_lease)
-		sutro_flush_sent(&rig->sq, &rig->group, data.bi_opf,
+		sutro_flush_sent(&rig->sq, rig->group, data.bi_opf,
 				 rig->now_ns);
 	rig_send_of(0, REQ_OP_WRITE | REQ_SYNC | REQ_META, SECTORS);
 }
@@ -344,26 +352,55 @@ static void rig_tick(void)
 	}
 }
 
+/* The next EACH_NS begin. */
+static void rig_step(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < REQUESTS; i++) {
+		struct io *io = &rig->io[i];
+
+		if (io->rq.ref.counter && rig->now_ns >= io->done_ns)
+			rig_complete(io);
+	}
+	rig_flush();
+	rig_tick();
+	rig_commit();
+}
+
+static void rig_step_ends(void)
+{
+	rig->direct_ns += rig->sq.direct_lease ? EACH_NS : 0;
+	rig->part.io_ticks = rig->now_ns / (NSEC_PER_SEC / HZ);
+	rig->now_ns += EACH_NS;
+}
+
 /* For @ns, a write each EACH_NS if the group @writes. */
 static void rig_run(u64 ns, bool writes)
 {
 	u64 end_ns = rig->now_ns + ns;
-	unsigned int i;
 
-	for (; rig->now_ns < end_ns; rig->now_ns += EACH_NS) {
-		for (i = 0; i < REQUESTS; i++) {
-			struct io *io = &rig->io[i];
-
-			if (io->rq.ref.counter && rig->now_ns >= io->done_ns)
-				rig_complete(io);
-		}
-		rig_flush();
-		rig_tick();
-		rig_commit();
+	while (rig->now_ns < end_ns) {
+		rig_step();
 		if (writes)
 			rig_send(REQ_OP_WRITE, SECTORS);
-		rig->direct_ns += rig->sq.direct_lease ? EACH_NS : 0;
-		rig->part.io_ticks = rig->now_ns / (NSEC_PER_SEC / HZ);
+		rig_step_ends();
+	}
+}
+
+/* For @ns, tasks of groups from the second one on, one each, take turns on @cpus CPUs. */
+static void rig_take_turns(u64 ns, unsigned int groups, unsigned int cpus)
+{
+	u64 end_ns = rig->now_ns + ns;
+	unsigned int cpu, turn;
+
+	while (rig->now_ns < end_ns) {
+		rig_step();
+		turn = rig->now_ns / TURN_NS;
+		for (cpu = 0; cpu < cpus; cpu++)
+			rig_send_of(1 + (turn * cpus + cpu) % groups,
+				    REQ_OP_READ, SECTORS);
+		rig_step_ends();
 	}
 }
 

@@ -40,8 +40,8 @@ static void zeroes_are_not_direct(struct kunit *test)
 	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
 	rig_run(50 * MS, false);
 	KUNIT_EXPECT_EQ(test, rig->sq.lease.state, SUTRO_LEASE_OFF);
-	KUNIT_EXPECT_EQ(test, rig->group.stat.ios[1], rig->writes);
-	KUNIT_EXPECT_EQ(test, rig->group.stat.bytes[1], BYTES * rig->writes);
+	KUNIT_EXPECT_EQ(test, rig->group->stat.ios[1], rig->writes);
+	KUNIT_EXPECT_EQ(test, rig->group->stat.bytes[1], BYTES * rig->writes);
 }
 
 /*
@@ -57,7 +57,7 @@ static void returned_with_a_delay(struct kunit *test)
 	rig_send(REQ_OP_WRITE, SECTORS);
 	/* A dispatcher waits for its completion. */
 	sq->waiting = true;
-	sutro_note_requeued(sq, &rig->group, &rig->io[0].rq);
+	sutro_note_requeued(sq, rig->group, &rig->io[0].rq);
 	KUNIT_EXPECT_EQ(test, rig->q.runs, 1U);
 	spin_lock(&sq->lock);
 	rig_look();
@@ -106,11 +106,12 @@ static void counts_of_two_groups(struct kunit *test)
 	rig_run(2000 * MS, false);
 	KUNIT_EXPECT_GT(test, rig->direct_ns, 3000 * MS);
 	for (i = 0; i < 2; i++) {
-		u64 root_bytes = rig->root.stat.bytes[i];
-		u64 own_bytes = rig->group.stat.bytes[i];
+		u64 root_bytes = rig->root->stat.bytes[i];
+		u64 own_bytes = rig->group->stat.bytes[i];
+		u64 root_ios = rig->root->stat.ios[i];
+		u64 own_ios = rig->group->stat.ios[i];
 
-		KUNIT_EXPECT_EQ(test,
-				rig->root.stat.ios[i] + rig->group.stat.ios[i],
+		KUNIT_EXPECT_EQ(test, root_ios + own_ios,
 				ios[0][i] + ios[1][i]);
 		KUNIT_EXPECT_EQ(test, root_bytes + own_bytes,
 				bytes[0][i] + bytes[1][i]);
@@ -138,13 +139,12 @@ static void commit_in_direct_mode(struct kunit *test)
 		rig_saw(&data);
 	}
 	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
-	KUNIT_EXPECT_PTR_EQ(test, sutro_flush_owner(&rig->sq, &rq),
-			    &rig->group);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_flush_owner(&rig->sq, &rq), rig->group);
 	/* An O_DIRECT write is no data of an fsync(). */
 	data.bi_opf |= REQ_IDLE;
 	rig_run(300 * MS, true);
 	rig_saw(&data);
-	KUNIT_EXPECT_PTR_EQ(test, sutro_flush_owner(&rig->sq, &rq), &rig->root);
+	KUNIT_EXPECT_PTR_EQ(test, sutro_flush_owner(&rig->sq, &rq), rig->root);
 }
 
 /* A journal's writes, which the root cgroup sends for a member, do not end direct mode. */
@@ -211,7 +211,7 @@ static void polled_requests_of_a_stopped_task(struct kunit *test)
 	for (i = 0; i < 4; i++)
 		rig_send(REQ_OP_WRITE | REQ_POLLED, SECTORS);
 	KUNIT_EXPECT_EQ(test, atomic_read(&sq->polled), 4);
-	sutro_queue_one(sq, &rig->root, false, rig->now_ns);
+	sutro_queue_one(sq, rig->root, false, rig->now_ns);
 	KUNIT_EXPECT_EQ(test, (int)rig_select(), (int)SUTRO_WAIT);
 	/* As a dispatcher that goes away. */
 	sq->waiting = true;
@@ -236,12 +236,100 @@ static void polled_requests_of_a_stopped_task(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rig->q.q_usage_counter, 0);
 }
 
+/* In how many thousandths of a second is the disk in direct mode, 100 ms after @groups began? */
+static u64 direct_part_of_turns(struct kunit *test, unsigned int groups,
+				unsigned int cpus)
+{
+	rig_new(test);
+	rig_take_turns(100 * MS, groups, cpus);
+	rig->direct_ns = 0;
+	rig_take_turns(1000 * MS, groups, cpus);
+	return rig->direct_ns / MS;
+}
+
+/* Groups of one weight take turns on fewer CPUs, so that some have no request for a while. */
+static void groups_that_take_turns(struct kunit *test)
+{
+	KUNIT_EXPECT_GE(test, direct_part_of_turns(test, 2, 1), 950ULL);
+	KUNIT_EXPECT_GE(test, direct_part_of_turns(test, 16, 1), 950ULL);
+	KUNIT_EXPECT_GE(test, direct_part_of_turns(test, 16, 2), 950ULL);
+	KUNIT_EXPECT_GE(test, direct_part_of_turns(test, 16, 8), 950ULL);
+}
+
+/* Groups that come while others are in direct mode have their own requests, and all have all. */
+static void counts_of_groups_that_come(struct kunit *test)
+{
+	u64 ios = 0, bytes = 0, sent = 0, each;
+	unsigned int i;
+
+	rig_new(test);
+	rig_take_turns(100 * MS, 2, 2);
+	KUNIT_EXPECT_EQ(test, rig->sq.lease.members, 2U);
+	rig_take_turns(500 * MS, 16, 2);
+	KUNIT_EXPECT_EQ(test, rig->sq.lease.members, 16U);
+	rig_run(1000 * MS, false);
+	for (i = 1; i < GROUPS; i++) {
+		each = rig->of[i].stat.ios[0];
+		KUNIT_EXPECT_LE(test, abs((s64)(each - rig->sent[i])),
+				(s64)rig->sent[i] / 50);
+		ios += each;
+		bytes += rig->of[i].stat.bytes[0];
+		sent += rig->sent[i];
+	}
+	KUNIT_EXPECT_EQ(test, ios, sent);
+	KUNIT_EXPECT_EQ(test, bytes, BYTES * sent);
+}
+
+/* The first request of a group that comes has its bytes. */
+static void large_request_of_a_group_that_comes(struct kunit *test)
+{
+	unsigned int sectors = 64 * SECTORS;
+
+	rig_new(test);
+	rig_take_turns(100 * MS, 2, 2);
+	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
+	rig_send_of(3, REQ_OP_READ, sectors);
+	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
+	rig_take_turns(100 * MS, 2, 2);
+	rig_run(1000 * MS, false);
+	KUNIT_EXPECT_GE(test, rig->of[3].stat.ios[0], 1ULL);
+	KUNIT_EXPECT_GE(test, rig->of[3].stat.bytes[0] + BYTES,
+			(u64)sectors << SECTOR_SHIFT);
+}
+
+/* One of another weight is ordered, and so are the others from then on. */
+static void heavier_group_comes(struct kunit *test)
+{
+	rig_new(test);
+	sutro_group_set_weight(&rig->of[3].group, 200);
+	rig_take_turns(100 * MS, 2, 2);
+	KUNIT_EXPECT_EQ(test, rig->sq.lease.members, 2U);
+	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
+	rig_send_of(3, REQ_OP_READ, SECTORS);
+	KUNIT_EXPECT_EQ(test, rig->sq.direct_lease, 0U);
+}
+
+/* So is one that comes with writeback, which is ordered in any case. */
+static void writeback_comes(struct kunit *test)
+{
+	rig_new(test);
+	rig_take_turns(100 * MS, 2, 2);
+	KUNIT_EXPECT_NE(test, rig->sq.direct_lease, 0U);
+	rig_send_of(3, REQ_OP_WRITE, SECTORS);
+	KUNIT_EXPECT_EQ(test, rig->sq.direct_lease, 0U);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(flushes_of_a_member),
 	KUNIT_CASE(zeroes_are_not_direct),
 	KUNIT_CASE(counts_of_two_groups),
 	KUNIT_CASE(commit_in_direct_mode),
 	KUNIT_CASE(commits_of_a_member),
+	KUNIT_CASE(groups_that_take_turns),
+	KUNIT_CASE(counts_of_groups_that_come),
+	KUNIT_CASE(large_request_of_a_group_that_comes),
+	KUNIT_CASE(heavier_group_comes),
+	KUNIT_CASE(writeback_comes),
 	KUNIT_CASE(returned_with_a_delay),
 	KUNIT_CASE(polled_requests_of_a_stopped_task),
 	{},
