@@ -10,6 +10,8 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 
+struct sutro_group;
+
 /* Between two calls of sutro_lease_tick(). */
 #define SUTRO_LEASE_TICK_NS (10 * 1000 * 1000ULL)
 
@@ -57,6 +59,9 @@ struct sutro_tally {
  * @since_ns:	when it became @state
  * @number:	of the set of its members; not 0
  * @members:	groups whose requests go past the elevator, or will with the next lease
+ * @parent:	that of all members, if they have one weight and class, or NULL
+ * @weight:	their weight, if they have a @parent
+ * @class:	likewise
  * @renewed:	the next lease has other members
  * @streak:	requests in a row that did not wait, while @state is OFF
  * @streak_ns:	when the first of them was sent
@@ -70,6 +75,9 @@ struct sutro_lease {
 	u64 since_ns;
 	u32 number;
 	u32 members;
+	const struct sutro_group *parent;
+	u32 weight;
+	u8 class;
 	bool renewed;
 	u32 streak;
 	u64 streak_ns;

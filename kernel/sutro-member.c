@@ -96,15 +96,29 @@ static bool sutro_member_equals(const struct sutro_member *member,
 	return its->weight == mine->weight && its->class == mine->class;
 }
 
+/* Are all members siblings of a group, with its weight and class?  Weights may change in a lease. */
+static bool sutro_members_are_like(const struct sutro_lease *lease,
+				   const struct sutro_group *group)
+{
+	return lease->members && !lease->renewed && group->parent &&
+	       lease->parent == group->parent &&
+	       lease->weight == group->entity.weight &&
+	       lease->class == group->entity.class;
+}
+
 /*
  * Take out those members of another weight or class than a new one.  They may have sent nothing for
- * long: whether they need protection is found when they send again.
+ * long: whether they need protection is found when they send again.  They are compared one by one
+ * only if they differ in some way from the new one.
  */
 static void sutro_members_equal(struct sutro_queue *sq,
 				struct sutro_group *group)
 {
+	struct sutro_lease *lease = &sq->lease;
 	struct sutro_member *member, *next;
 
+	if (sutro_members_are_like(lease, group))
+		return;
 	list_for_each_entry_safe(member, next, &sq->members, node) {
 		/* Of a former lease. */
 		if (member->lease != sq->lease.number)
@@ -112,6 +126,9 @@ static void sutro_members_equal(struct sutro_queue *sq,
 		else if (!sutro_member_equals(member, group))
 			sutro_member_drop(sq, member);
 	}
+	lease->parent = lease->members ? NULL : group->parent;
+	lease->weight = group->entity.weight;
+	lease->class = group->entity.class;
 }
 
 /* May a group become a member?  Returns it, not in use yet; NULL if not. */
@@ -209,6 +226,22 @@ static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
 	return list_entry_is_head(member, &sq->members, node) ? NULL : member;
 }
 
+/* Have all members of the lease the weight and the class of a group, which becomes one? */
+static bool sutro_members_have_weight_of(struct sutro_queue *sq,
+					 struct sutro_group *group)
+{
+	struct sutro_member *member = NULL;
+
+	if (sutro_members_are_like(&sq->lease, group))
+		return true;
+	while ((member = sutro_member_next(sq, member)))
+		if (!sutro_member_equals(member, group))
+			return false;
+	/* It may be no sibling. */
+	sq->lease.parent = NULL;
+	return true;
+}
+
 /**
  * sutro_member_admit - a group becomes a member of the lease that is on
  * @sq:		the leaf, in direct mode
@@ -223,7 +256,8 @@ static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
 bool sutro_member_admit(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 			struct bio *bio)
 {
-	struct sutro_member *member, *other = NULL;
+	struct sutro_member *member;
+	bool joins = false;
 
 	lockdep_assert_held(&sq->lock);
 
@@ -232,19 +266,17 @@ bool sutro_member_admit(struct sutro_queue *sq, struct sutro_blkg *sblkg,
 	spin_lock_irq(&sq->done_lock);
 	/* The only member is not counted. */
 	member = sq->direct_only ? NULL : sutro_member_may(sq, sblkg);
-	while (member && (other = sutro_member_next(sq, other)))
-		if (!sutro_member_equals(other, &sblkg->group))
-			member = NULL;
-	if (member) {
+	if (member && sutro_members_have_weight_of(sq, &sblkg->group)) {
 		list_del_init(&member->node);
 		sutro_member_begin(member);
 		if (!member->counts_bytes)
 			member->seen.bytes[op_is_write(bio_op(bio))] -=
 				bio->bi_iter.bi_size;
 		sutro_member_add(sq, member);
+		joins = true;
 	}
 	spin_unlock_irq(&sq->done_lock);
-	return member;
+	return joins;
 }
 
 /*
