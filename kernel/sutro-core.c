@@ -212,6 +212,25 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
 	}
 }
 
+/* A queued request is gone, which uses @ns of device time that is charged. */
+static void sutro_unqueue(struct sutro_core *core, struct sutro_group *group,
+			  s64 ns)
+{
+	core->queued--;
+	group->queued--;
+	if (sutro_group_protected(group))
+		sutro_protect_unqueued(core, group);
+	if (group->queued) {
+		sutro_tree_charge(group, ns);
+		return;
+	}
+	sutro_starved_unqueued(group);
+	group->stat.backlog_ns = sutro_group_backlog_ns(group, core->now_ns);
+	sutro_tree_unbacklog(group, core->tunables.slice_ns / 2, ns);
+	if (!group->in_flight)
+		sutro_leave_at_once(core, group);
+}
+
 /**
  * sutro_core_unqueue - a queued request is gone, e.g. merged into another
  * @core:	the leaf
@@ -219,17 +238,7 @@ void sutro_core_queue(struct sutro_core *core, struct sutro_group *group,
  */
 void sutro_core_unqueue(struct sutro_core *core, struct sutro_group *group)
 {
-	core->queued--;
-	group->queued--;
-	if (sutro_group_protected(group))
-		sutro_protect_unqueued(core, group);
-	if (group->queued)
-		return;
-	sutro_starved_unqueued(group);
-	group->stat.backlog_ns = sutro_group_backlog_ns(group, core->now_ns);
-	sutro_tree_unbacklog(group, core->tunables.slice_ns / 2);
-	if (!group->in_flight)
-		sutro_leave_at_once(core, group);
+	sutro_unqueue(core, group, 0);
 }
 
 /**
@@ -268,18 +277,20 @@ void sutro_core_dispatch(struct sutro_core *core, struct sutro_group *group,
 			 u64 estimate_ns)
 {
 	bool charged = sutro_is_charged(core, group);
+	u64 charge_ns = charged ? estimate_ns : 0;
 
-	if (charged)
-		sutro_tree_charge(group, estimate_ns);
 	if (sutro_group_protected(group) && (charged || !core->beside))
 		sutro_excess_charge(group, estimate_ns, charged);
 	core->beside = false;
-	if (sutro_protects(&core->protect))
+	if (sutro_protects(&core->protect)) {
+		sutro_tree_charge(group, charge_ns);
+		charge_ns = 0;
 		sutro_protect_sent(core, group, estimate_ns);
+	}
 	core->async = false;
 	group->in_flight++;
 	sutro_starved_sent(core, group, estimate_ns);
-	sutro_core_unqueue(core, group);
+	sutro_unqueue(core, group, charge_ns);
 	core->in_flight++;
 	core->in_flight_ns += estimate_ns;
 	core->last_served = group;

@@ -205,6 +205,13 @@ static void sutro_charge(struct sutro_level *level, struct sutro_entity *entity,
 	sutro_age(level, entity->class, ns);
 }
 
+/* @group and the groups that it is in used device time: charge them among their siblings. */
+static void sutro_charge_above(struct sutro_group *group, s64 ns)
+{
+	for (; group->parent; group = group->parent)
+		sutro_charge(&group->parent->level, &group->entity, ns);
+}
+
 /**
  * sutro_tree_charge_slices - the groups that a group is in used device time
  * @group:	the group, which is not charged itself
@@ -212,12 +219,8 @@ static void sutro_charge(struct sutro_level *level, struct sutro_entity *entity,
  */
 void sutro_tree_charge_slices(struct sutro_group *group, s64 ns)
 {
-	struct sutro_group *slice = group->parent;
-
-	if (!ns)
-		return;
-	for (; slice && slice->parent; slice = slice->parent)
-		sutro_charge(&slice->parent->level, &slice->entity, ns);
+	if (ns && group->parent)
+		sutro_charge_above(group->parent, ns);
 }
 
 /**
@@ -230,9 +233,7 @@ void sutro_tree_charge(struct sutro_group *group, s64 ns)
 	if (!ns)
 		return;
 	sutro_charge(&group->level, &group->self, ns);
-	if (group->parent)
-		sutro_charge(&group->parent->level, &group->entity, ns);
-	sutro_tree_charge_slices(group, ns);
+	sutro_charge_above(group, ns);
 }
 
 /**
@@ -372,8 +373,11 @@ static bool sutro_waits_for_away(const struct sutro_level *level)
  * sutro_tree_unbacklog - a group has no queued request left
  * @group:	the group
  * @slack_ns:	device time that it can be owed before others are held back for it
+ * @ns:		device time that the last one uses, 0 if it is not charged
+ *
+ * As sutro_tree_charge() before that, but no entity is moved twice.
  */
-void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns)
+void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns, s64 ns)
 {
 	struct sutro_level *level = &group->level;
 	struct sutro_entity *entity = &group->self;
@@ -382,15 +386,19 @@ void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns)
 		sutro_quit(level, entity);
 		entity->backlogged = false;
 		entity->slack = sutro_tree_vtime(entity, slack_ns);
+		entity->vtime += sutro_tree_vtime(entity, ns);
 		sutro_enter(level, entity);
+		sutro_age(level, entity->class, ns);
 		if (sutro_backlogged(level))
 			break;
 		level = sutro_level_of(group);
 		if (!level)
-			break;
+			return;
 		entity = &group->entity;
 		group = group->parent;
 	}
+	if (ns)
+		sutro_charge_above(group, ns);
 }
 
 /* Others do not wait for an entity of @group's level, nor for those that it is in. */

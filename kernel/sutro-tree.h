@@ -435,7 +435,7 @@ void sutro_tree_charge_slices(struct sutro_group *group, s64 ns);
 void sutro_tree_lead(struct sutro_group *group, u64 ns);
 void sutro_tree_lead_inside(struct sutro_group *group, u64 ns);
 void sutro_tree_backlog(struct sutro_group *group, u64 credit_ns);
-void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns);
+void sutro_tree_unbacklog(struct sutro_group *group, u64 slack_ns, s64 ns);
 void sutro_tree_wait_slot(struct sutro_group *group, u64 credit_ns);
 void sutro_tree_deactivate(struct sutro_group *group);
 struct sutro_level *sutro_tree_compare(struct sutro_group *a,
