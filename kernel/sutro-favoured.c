@@ -77,16 +77,19 @@ static void sutro_look_at_weights(struct sutro_level *level,
 }
 
 /*
- * Find the lightest entities anew: those that were may have left.  All are looked at, so that is
- * done only after as many calls as there are entities, or after 255.
+ * Find the lightest entities anew: those that were may have left.  All are looked at, unless they
+ * are equal, so that is done only after as many calls as there are entities, or after
+ * SUTRO_LOOKS_MAX.
  */
 static void sutro_find_lightest(struct sutro_level *level)
 {
 	const struct sutro_rank *rank = &level->rank[SUTRO_CLASS_BE];
 
-	if (++level->looks < min_t(u32, rank->nr_active, U8_MAX))
+	if (++level->looks < min(rank->nr_active, SUTRO_LOOKS_MAX))
 		return;
 	level->looks = 0;
+	if (sutro_level_is_equal(level))
+		return;
 	level->lightest = U16_MAX;
 	level->is_single = false;
 	sutro_look_at_weights(level, &rank->queue);
@@ -104,27 +107,9 @@ static bool sutro_is_less(const struct sutro_level *level,
 	       entity->weight == level->lightest;
 }
 
-/* Is a class below @rank active? */
-static bool sutro_outranks(const struct sutro_level *level,
-			   const struct sutro_rank *rank)
-{
-	while (++rank < level->rank + SUTRO_CLASS_NR)
-		if (rank->nr_active)
-			return true;
-	return false;
-}
-
-/* Does the level have another active entity? */
-static bool sutro_has_others(const struct sutro_level *level,
-			     const struct sutro_rank *rank)
-{
-	return rank->nr_active > 1 || sutro_outranked(level, rank) ||
-	       sutro_outranks(level, rank);
-}
-
 /*
- * Is @entity of a higher class than another one, or @part of it, of SUTRO_PART_WHOLE, heavier than
- * the lightest one, or of @times the mean weight of the others?
+ * No higher class is active.  Is @entity of a higher class than another one, or @part of it, of
+ * SUTRO_PART_WHOLE, heavier than the lightest one, or of @times the mean weight of the others?
  */
 static bool sutro_is_more(const struct sutro_level *level,
 			  const struct sutro_entity *entity,
@@ -134,7 +119,7 @@ static bool sutro_is_more(const struct sutro_level *level,
 	u64 weight = entity->weight * part;
 
 	/* For each SUTRO_AGE_PART ns of the higher class, the lower one has 1 ns. */
-	if (sutro_outranks(level, rank))
+	if (rank->nr_active < level->nr_active)
 		return part > SUTRO_PART_WHOLE / SUTRO_AGE_PART;
 	if (times == 1 && entity->class == SUTRO_CLASS_BE)
 		return rank->nr_active > 1 &&
@@ -160,7 +145,8 @@ static bool sutro_favoured(struct sutro_group *group, u32 times, bool inside)
 		/* At most levels nothing else is active. */
 		if (level->nr_active > 1) {
 			sutro_find_lightest(level);
-			if (sutro_outranked(level, rank))
+			if (rank->nr_active < level->nr_active &&
+			    sutro_outranked(level, rank))
 				return false;
 			if (sutro_is_less(level, entity, rank)) {
 				if (times == 1 && !inside)
@@ -168,10 +154,9 @@ static bool sutro_favoured(struct sutro_group *group, u32 times, bool inside)
 				less = true;
 				more = false;
 			}
-			if (sutro_has_others(level, rank))
-				more = sutro_is_more(level, entity, rank, part,
-						     times) ||
-				       (more && inside);
+			more = sutro_is_more(level, entity, rank, part,
+					     times) ||
+			       (more && inside);
 			if (less)
 				part = div_u64(part * entity->weight,
 					       rank->weight_sum);

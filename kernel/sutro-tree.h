@@ -78,6 +78,9 @@ struct sutro_rank {
 	u32 nr_active;
 };
 
+/* The most of &sutro_level.looks. */
+#define SUTRO_LOOKS_MAX 4095U
+
 /**
  * struct sutro_level - the children of one group, and the group's own requests
  * @rank:	by class
@@ -90,9 +93,9 @@ struct sutro_rank {
 struct sutro_level {
 	struct sutro_rank rank[SUTRO_CLASS_NR];
 	u32 nr_active;
-	u8 early : 7;
-	u8 is_single : 1;
-	u8 looks;
+	u16 early : 3;
+	u16 is_single : 1;
+	u16 looks : 12;
 	u16 lightest;
 };
 
