@@ -140,21 +140,23 @@ static bool sutro_is_waited_for(struct sutro_core *core,
 	return true;
 }
 
+/* The first group of a list whose time to leave has come, or NULL. */
+static struct sutro_group *sutro_first_to_leave(struct list_head *list,
+						u64 now_ns)
+{
+	struct sutro_group *group;
+
+	group = list_first_entry_or_null(list, struct sutro_group, node);
+	return group && !sutro_before(now_ns, group->leave_at_ns) ? group
+								  : NULL;
+}
+
 /* An empty group whose time to leave has come, or NULL. */
 static struct sutro_group *sutro_next_to_leave(struct sutro_core *core,
 					       u64 now_ns)
 {
-	struct list_head *lists[] = { &core->leaving, &core->slotless };
-	struct sutro_group *group;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(lists); i++) {
-		group = list_first_entry_or_null(lists[i], struct sutro_group,
-						 node);
-		if (group && !sutro_before(now_ns, group->leave_at_ns))
-			return group;
-	}
-	return NULL;
+	return sutro_first_to_leave(&core->leaving, now_ns)
+		       ?: sutro_first_to_leave(&core->slotless, now_ns);
 }
 
 /* @group is not waited for any longer. */

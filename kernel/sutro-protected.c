@@ -262,7 +262,8 @@ static bool sutro_protect_may(const struct sutro_core *core,
 	return core->nr_active > 1 && !core->tunables.fairness &&
 	       ((latency && latency->held) || sutro_group_reserving(group) ||
 		sutro_protect_is_favoured(core, group) ||
-		sutro_group_keeps_up(group));
+		(sutro_protects(&core->protect) &&
+		 sutro_group_keeps_up(group)));
 }
 
 /* For how long was a group away that has a request now?  0 = it was not, or had none before. */
@@ -284,11 +285,13 @@ static bool sutro_protect_pauses(const struct sutro_core *core,
 				 struct sutro_group *group, u64 now_ns)
 {
 	const struct sutro_group_protect *own = group->protect;
-	u64 pause_us = own ? sutro_think_habit_us(&own->think)
-			   : div_u64(sutro_away_ns(group, now_ns), US);
+	u64 pause_us;
 
-	return core->tunables.rotational && core->tunables.protect &&
-	       pause_us > SUTRO_PROTECT_HOLD_SEEKS_US &&
+	if (!core->tunables.rotational || !core->tunables.protect)
+		return false;
+	pause_us = own ? sutro_think_habit_us(&own->think)
+		       : div_u64(sutro_away_ns(group, now_ns), US);
+	return pause_us > SUTRO_PROTECT_HOLD_SEEKS_US &&
 	       (!own || own->depth <= SUTRO_DEPTH_MIN) &&
 	       sutro_group_seeky(group) && !sutro_group_reserving(group) &&
 	       sutro_group_favoured(group, 1);

@@ -357,13 +357,16 @@ static bool sutro_stands_back(const struct sutro_core *core,
 {
 	const struct sutro_tunables *t = &core->tunables;
 	const struct sutro_protect *protect = &core->protect;
-	u32 others = core->in_flight - protect->in_flight + protect->ahead;
+	u32 others;
 
+	if (!protect->gentle || !sutro_protects(protect) ||
+	    (sutro_group_protected(group) && !group->protect->leads))
+		return false;
+	others = core->in_flight - protect->in_flight + protect->ahead;
 	/* A flush may wait for queued data (sutro-commit.c), also one of a group that is ahead. */
 	if (core->flush_data)
 		others -= min_t(u32, others, core->commits);
-	if (!protect->gentle || !others || !sutro_protects(protect) ||
-	    (sutro_group_protected(group) && !group->protect->leads))
+	if (!others)
 		return false;
 	/* Gaps end in time, whatever others have at the device. */
 	if (t->rotational)

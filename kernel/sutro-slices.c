@@ -97,12 +97,12 @@ static bool sutro_slices_matter(const struct sutro_protect *protect)
  */
 bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group)
 {
-	if (!sutro_slices_allowed(core) || core->tunables.guessing ||
-	    !sutro_slices_matter(&core->protect))
-		return false;
 	if (!group->protect &&
 	    (core->queued <= group->queued ||
 	     group->queued + group->in_flight < SUTRO_SLICES_DEPTH))
+		return false;
+	if (!sutro_slices_allowed(core) || core->tunables.guessing ||
+	    !sutro_slices_matter(&core->protect))
 		return false;
 	if (!core->slices.from_ns)
 		core->slices.from_ns = core->now_ns + SUTRO_SLICES_FIRST_NS;
