@@ -319,6 +319,22 @@ static void writeback_comes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rig->sq.direct_lease, 0U);
 }
 
+/* One in a slice of their weight becomes a member, and others are compared with each from then on. */
+static void group_of_a_slice_comes(struct kunit *test)
+{
+	rig_new(test);
+	sutro_group_init(&rig->of[4].group, &rig->of[3].group, 500);
+	sutro_group_set_weight(&rig->of[6].group, 500);
+	rig_take_turns(100 * MS, 2, 2);
+	KUNIT_EXPECT_PTR_EQ(test, rig->sq.lease.parent, &rig->root->group);
+	rig_send_of(4, REQ_OP_READ, SECTORS);
+	rig_send_of(5, REQ_OP_READ, SECTORS);
+	KUNIT_EXPECT_EQ(test, rig->sq.lease.members, 4U);
+	KUNIT_EXPECT_TRUE(test, !rig->sq.lease.parent);
+	rig_send_of(6, REQ_OP_READ, SECTORS);
+	KUNIT_EXPECT_EQ(test, rig->sq.direct_lease, 0U);
+}
+
 static struct kunit_case cases[] = {
 	KUNIT_CASE(flushes_of_a_member),
 	KUNIT_CASE(zeroes_are_not_direct),
@@ -330,6 +346,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(large_request_of_a_group_that_comes),
 	KUNIT_CASE(heavier_group_comes),
 	KUNIT_CASE(writeback_comes),
+	KUNIT_CASE(group_of_a_slice_comes),
 	KUNIT_CASE(returned_with_a_delay),
 	KUNIT_CASE(polled_requests_of_a_stopped_task),
 	{},
