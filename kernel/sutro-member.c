@@ -86,7 +86,7 @@ static void sutro_member_drop(struct sutro_queue *sq,
 	sq->lease.members--;
 }
 
-/* Has a member the weight and the class of a group? */
+/* Are weight and class of a member those of a group? */
 static bool sutro_member_equals(const struct sutro_member *member,
 				struct sutro_group *group)
 {
@@ -96,7 +96,7 @@ static bool sutro_member_equals(const struct sutro_member *member,
 	return its->weight == mine->weight && its->class == mine->class;
 }
 
-/* Are all members siblings of a group, with its weight and class?  Weights may change in a lease. */
+/* Are all members siblings of a group, with its weight and class?  Settings may change. */
 static bool sutro_members_are_like(const struct sutro_lease *lease,
 				   const struct sutro_group *group)
 {
@@ -226,7 +226,7 @@ static struct sutro_member *sutro_member_next(struct sutro_queue *sq,
 	return list_entry_is_head(member, &sq->members, node) ? NULL : member;
 }
 
-/* Have all members of the lease the weight and the class of a group, which becomes one? */
+/* Are weight and class of all members those of a group, which becomes one? */
 static bool sutro_members_have_weight_of(struct sutro_queue *sq,
 					 struct sutro_group *group)
 {

@@ -319,7 +319,7 @@ static void writeback_comes(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, rig->sq.direct_lease, 0U);
 }
 
-/* One in a slice of their weight becomes a member, and others are compared with each from then on. */
+/* One in a slice of their weight becomes a member; others are compared with each from then on. */
 static void group_of_a_slice_comes(struct kunit *test)
 {
 	rig_new(test);
