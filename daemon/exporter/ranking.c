@@ -151,6 +151,8 @@ int ranking_read(struct ranking *r, int hierarchy, struct leaves *leaves,
 		forget(r);
 		return err;
 	}
+	if (r->kept.are_shared)
+		uses_merge(&uses);
 	*ret = uses;
 	return 0;
 }

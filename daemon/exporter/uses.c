@@ -210,10 +210,10 @@ static void merge_into(struct use *u, const struct use *other)
 	for (size_t i = 0; i <= USE_BOUNDS; i++)
 		u->reads[i] += other->reads[i];
 	u->has_reads |= other->has_reads;
+	u->weight = u->weight ?: other->weight;
 }
 
-/* Cgroups with one shown path count as one, with the weight of the first. */
-static void merge(struct uses *u)
+void uses_merge(struct uses *u)
 {
 	size_t n = 0;
 
@@ -256,8 +256,6 @@ int uses_read(int hierarchy, const struct folders *folders, struct leaves *l,
 		uses_done(&r.uses);
 		return err;
 	}
-	if (folders->are_shared)
-		merge(&r.uses);
 	*ret = r.uses;
 	return 0;
 }

@@ -61,4 +61,11 @@ void uses_filter(struct uses *u);
 /** uses_read_weights() - the weights in force on leaves with the scheduler sutro */
 int uses_read_weights(int hierarchy, struct uses *u);
 
+/**
+ * uses_merge() - cgroups with one shown path count as one, with the weight of the first that has one
+ *
+ * Comes after uses_read_weights(): the first may have none, as one that has just been removed.
+ */
+void uses_merge(struct uses *u);
+
 #endif

@@ -19,7 +19,7 @@ import pytest
 from conftest import EXPORTER, environment
 from dbusmock import MOCK_IFACE, BusType, SpawnedMock
 from fakemachine import INTERFACE, NAME, PATH
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -159,7 +159,8 @@ def test_cgroups_have_what_went_in(machine, bus):
     sys_ = machine.at("/sys/dev/block")
 
     with served(machine.root) as address:
-
+        # Two with one shown name, of which the first has no weight.
+        @example(cgroups={b"\1": ({0: {}}, None), b"\2": ({0: {}}, 1)}, leaves=["0", "1", "2"])
         @given(cgroups=CGROUPS, leaves=st.lists(LEAF_NAMES, min_size=3, max_size=3, unique=True))
         def check(cgroups, leaves):
             shutil.rmtree(top)
