@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Random cases of the tests of benches: none has a limit on the clock of the host."""
+"""Cases of the tests of benches: the same in each run, without a limit on the clock of the host."""
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("bench", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "bench", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
 settings.load_profile("bench")
