@@ -25,9 +25,16 @@
  *	in turn, and the second one, which is served later, keeps them for longer.  The first one
  *	had nothing queued time and again: the ratio was 1.26, and the drive had 0.4 of its rate.
  *
+ * limit_depth does not get the bio, so bio_merge, which the same task calls before, computes the
+ * limit for the cgroup of the bio.  The block layer splits a large bio into requests and calls
+ * bio_merge for the last part only.  The rest of the bio waits in the task's list meanwhile, and
+ * limit_depth finds the cgroup there.
+ *
+ *	A flusher writes 8 MiB of the second group as one bio: six requests of 1.25 MiB, and one
+ *	of 0.5 MiB.  When only that one had a limit, the group had 35 of the 48 slots.
+ *
  * Writeback of others leaves an eighth to that of a protected group, too: fsync() waits for pages
- * that a kernel thread has begun to write.  limit_depth, which does not get the bio, takes the
- * limit of its cgroup from bio_merge, which the same task calls before.
+ * that a kernel thread has begun to write.
  */
 #include <linux/sched/task.h>
 
@@ -45,7 +52,7 @@
 #define SUTRO_SLOT_AGE HZ
 
 /**
- * struct sutro_seen - writeback that bio_merge has seen last on a CPU
+ * struct sutro_seen - writeback that was seen last on a CPU
  * @task:	the task that sends it; compared only
  * @q:		the leaf; compared only
  * @slots:	from how many it may choose
@@ -294,12 +301,27 @@ void sutro_slots_see(struct sutro_queue *sq, struct bio *bio)
 	put_cpu_ptr(&sutro_seen);
 }
 
-/* From how many slots may async requests of the running task choose?  A hint. */
-static unsigned int sutro_async_slots(struct request_queue *q)
+/* A part of a bio was split off: see the rest of that bio instead. */
+static void sutro_slots_see_split(struct sutro_queue *sq, blk_opf_t opf)
 {
-	const struct sutro_seen *seen = get_cpu_ptr(&sutro_seen);
-	unsigned int slots = sutro_async_depth(q);
+	struct bio *rest;
 
+	if (!(opf & REQ_NOMERGE) || !current->bio_list)
+		return;
+	rest = bio_list_peek(current->bio_list);
+	if (rest && bdev_get_queue(rest->bi_bdev) == sq->q)
+		sutro_slots_see(sq, rest);
+}
+
+/* From how many slots may async requests of the running task choose?  A hint. */
+static unsigned int sutro_async_slots(struct sutro_queue *sq, blk_opf_t opf)
+{
+	struct request_queue *q = sq->q;
+	unsigned int slots = sutro_async_depth(q);
+	const struct sutro_seen *seen;
+
+	sutro_slots_see_split(sq, opf);
+	seen = get_cpu_ptr(&sutro_seen);
 	if (seen->task == current && seen->q == q)
 		slots = min(slots, seen->slots);
 	put_cpu_ptr(&sutro_seen);
@@ -317,7 +339,7 @@ void sutro_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 		return;
 	}
 	if (!op_is_sync(opf))
-		data->shallow_depth = sutro_async_slots(data->q);
+		data->shallow_depth = sutro_async_slots(sq, opf);
 	if (!sutro_exempt(opf) && !sutro_has_room(sq))
 		sutro_limit_group(sq, data);
 }

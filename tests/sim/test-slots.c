@@ -10,6 +10,8 @@
  * After some time no task sends anything more.  When the last request has completed, each task that
  * still waits for a slot is given WAIT_JIFFIES: in the kernel, a switch of the scheduler waits for
  * it.
+ *
+ * Before that: a part that was split from a bio has the limit of the rest of the bio.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -68,6 +70,7 @@ static struct {
 } leaf;
 
 static struct submitter submitter[TASKS];
+static struct sutro_blkg *bio_group; /* the owner of all bios */
 static u64 seed;
 
 struct task_struct *current;
@@ -128,7 +131,7 @@ struct sutro_blkg *sutro_current_blkg(struct request_queue *q)
 
 struct sutro_blkg *sutro_bio_blkg(struct request_queue *q, struct bio *bio)
 {
-	return NULL;
+	return bio_group;
 }
 
 u64 ktime_get_ns(void)
@@ -351,6 +354,44 @@ static unsigned int waiting(void)
 	return nr;
 }
 
+/* From how many slots may writeback of a group choose, for a part that was split from a bio? */
+static unsigned int slots_of_part(struct sutro_blkg *sblkg)
+{
+	struct blk_mq_alloc_data data = { .q = &leaf.q, .hctx = &leaf.q.hctx };
+	struct block_device disk = { .bd_queue = &leaf.q };
+	struct bio rest = { .bi_opf = REQ_OP_WRITE, .bi_bdev = &disk };
+	struct bio_list list = { .head = &rest };
+	struct task_struct flusher = { .flags = PF_KTHREAD, .bio_list = &list };
+
+	bio_group = sblkg;
+	current = &flusher;
+	sutro_limit_depth(REQ_OP_WRITE | REQ_NOMERGE, &data);
+	bio_group = NULL;
+	return data.shallow_depth;
+}
+
+/* The example of sutro-slots.c. */
+static bool parts_are_limited(void)
+{
+	struct sutro_blkg *heavy = &leaf.group[1], *light = &leaf.group[2];
+	unsigned int i;
+
+	leaf_init();
+	leaf.set.reserved_tags = 0;
+	leaf.q.nr_requests = 64;
+	sutro_group_init(&heavy->group, &leaf.group[0].group, 1000);
+	sutro_group_init(&light->group, &leaf.group[0].group, 100);
+	for (i = 0; i < 40; i++) {
+		struct sutro_blkg *sblkg = i % 2 ? heavy : light;
+
+		(*tags_in_use())++;
+		sutro_slot_taken(sblkg);
+		sutro_core_queue(&leaf.sq.core, &sblkg->group, false,
+				 leaf.now_ns);
+	}
+	return slots_of_part(light) == 12 && slots_of_part(heavy) == 48;
+}
+
 /* Returns how many tasks wait in the end, with all slots free. */
 static unsigned int run(void)
 {
@@ -399,6 +440,10 @@ int main(int argc, char *argv[])
 	unsigned int runs = argc > 1 ? atoi(argv[1]) : 4000, left = 0, i;
 	u64 first = argc > 2 ? atoll(argv[2]) : 1;
 
+	if (!parts_are_limited()) {
+		printf("a part that was split from a bio has no limit\n");
+		return 1;
+	}
 	pthread_mutex_lock(&mutex);
 	for (i = 0; i < TASKS; i++)
 		pthread_cond_init(&submitter[i].is_running, NULL);

@@ -80,12 +80,15 @@ enum req_op {
 	REQ_OP_ZONE_APPEND = 13,
 };
 
+struct bio_list;
+
 struct task_struct {
 	int pid;
 	int tgid;
 	unsigned int flags;
 	unsigned int woken;
 	unsigned int state;
+	struct bio_list *bio_list;
 };
 
 extern struct task_struct *current;
@@ -248,6 +251,7 @@ struct blk_mq_hw_ctx {
 
 /* Completed requests of a disk: reads (0) and writes (1). */
 struct block_device {
+	struct request_queue *bd_queue;
 	unsigned long ios[2];
 	unsigned long sectors[2];
 	u64 nsecs[2];
@@ -258,6 +262,7 @@ struct gendisk {
 	struct block_device *part0;
 };
 
+#define bdev_get_queue(bdev) ((bdev)->bd_queue)
 #define part_stat_read(part, field) ((part)->field)
 
 struct elevator_queue {
@@ -338,7 +343,14 @@ struct bio {
 	struct {
 		unsigned int bi_size;
 	} bi_iter;
+	struct block_device *bi_bdev;
 };
+
+struct bio_list {
+	struct bio *head;
+};
+
+#define bio_list_peek(list) ((list)->head)
 
 struct request {
 	struct {
