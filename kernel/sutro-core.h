@@ -45,7 +45,7 @@
  * @protect:	percent of their service alone that protected groups shall receive,
  *		0 = none is protected (sutro-protect.c)
  * @probing:	a probe is going on: requests of all groups are needed
- * @guessing:	costs of requests that wait were never measured, and will soon be
+ * @guessing:	costs of requests that wait were not measured, and will soon be
  */
 struct sutro_tunables {
 	bool rotational;
@@ -108,6 +108,7 @@ enum sutro_idle_end {
  * @since_ns:	when they began to have slices the last time
  * @until_ns:	they have slices until then
  * @from_ns:	they are not given slices before
+ * @guessed_ns:	when a trial ended the last time that costs were guesses
  * @rest_ns:	for how long not after the last try, 0 = slices were worth their price
  * @poor:	in the last trial with slices, groups used less of the device than is allowed
  */
@@ -115,6 +116,7 @@ struct sutro_slices {
 	u64 since_ns;
 	u64 until_ns;
 	u64 from_ns;
+	u64 guessed_ns;
 	u64 rest_ns;
 	bool poor;
 };

@@ -46,6 +46,9 @@
  * class does that after 9 times the length of the last one, too: wrong charges disturb these groups
  * more.  The next ones are as before, with the depth that is known, for a ramp takes too long.
  *
+ * Until a class has a result after the change, for 16 s at most, its cost counts as a guess, as
+ * before the first probe (sutro-trial.c, sutro-slices.c).
+ *
  * All requests of a group that is charged too little may be at the device.  So after a change, a
  * class is also due while half as many of it are there as it needs.
  *
@@ -93,6 +96,8 @@
 #define SUTRO_PROBE_CHECK_NS (10 * MS)
 /* A device is far if it has no pause with more than this in flight: 0.73 ms of latency. */
 #define SUTRO_PROBE_FAR_NS (2 * MS)
+/* After a change, a class is expected to have a result within this time. */
+#define SUTRO_PROBE_OLD_NS (16000 * MS)
 /* As many requests are at the device in any case: SUTRO_DEPTH_MIN of sutro-core.h. */
 #define SUTRO_PROBE_PAIR 2
 /* The most device time that is kept in flight because of the depths of probes. */
@@ -137,6 +142,19 @@ static bool sutro_probe_is_untried(const struct sutro_probe *probe,
 {
 	return sutro_probe_is_guess(probe, device, class) &&
 	       !probe->of[class].failures;
+}
+
+/*
+ * Is the cost of a class from before a change of the device?  A class that has no result for long
+ * may never have one.
+ */
+static bool sutro_probe_is_old(const struct sutro_probe *probe,
+			       unsigned int class, u64 now_ns)
+{
+	const struct sutro_probe_class *of = &probe->of[class];
+
+	return of->changed_ns && !of->nr &&
+	       now_ns - of->changed_ns < SUTRO_PROBE_OLD_NS;
 }
 
 /* The least time after the last probe, as a multiple of its length. */
@@ -338,7 +356,8 @@ int sutro_probe_due(struct sutro_probe *probe, struct sutro_device *device,
 		return -1;
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
 		probe->guessing |= !list_empty(&probe->peers[i]) &&
-				   sutro_probe_is_untried(probe, device, i);
+				   (sutro_probe_is_untried(probe, device, i) ||
+				    sutro_probe_is_old(probe, i, now_ns));
 		if (sutro_probe_is_due(probe, device, i, now_ns) &&
 		    (best < 0 || sutro_probe_precedes(probe, device, i, best)))
 			best = i;

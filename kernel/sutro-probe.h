@@ -98,7 +98,8 @@ struct sutro_probe_class {
  * struct sutro_probe - which class is measured, and when the next one
  * @limit:	requests that the device takes; the caller may change it. 0: no probes
  * @active:	a probe is going on
- * @guessing:	costs of requests that wait were never measured, nor was that tried
+ * @guessing:	costs of requests that wait were never measured, nor was that tried, or they are
+ *		from before a change of the device
  * @class:	of this class
  * @depth:	requests that are kept in flight
  * @mixed:	requests of its mate (sutro_cost_mate()) are sent, too

@@ -172,11 +172,9 @@ static bool sutro_trial_ends(const struct sutro_core *core,
 			     bool by_latency, bool needs, u64 now_ns)
 {
 	u64 length_ns = now_ns - own->trial_ns;
-	bool guessing = core->tunables.guessing;
 	bool doubtful = percent >= SUTRO_TRIAL_SHORT &&
 			percent < SUTRO_TRIAL_ENTITLED &&
-			own->epoch != core->protect.epoch &&
-			!sutro_slices_are_for(core, own);
+			own->epoch != core->protect.epoch;
 
 	if (by_latency && own->nr >= SUTRO_TRIAL_FEW)
 		return true;
@@ -184,7 +182,9 @@ static bool sutro_trial_ends(const struct sutro_core *core,
 		return true;
 	if (length_ns < SUTRO_TRIAL_MIN_NS)
 		return false;
-	if (doubtful || guessing || own->nr < SUTRO_TRIAL_FEW)
+	if (own->nr < SUTRO_TRIAL_FEW ||
+	    ((doubtful || core->tunables.guessing) &&
+	     !sutro_slices_are_for(core, own)))
 		return length_ns >= SUTRO_TRIAL_LONG_NS;
 	return length_ns >= SUTRO_TRIAL_MAX_NS || own->nr >= SUTRO_TRIAL_NR;
 }

@@ -81,6 +81,31 @@ static void sutro_test_guesses_first(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, t->probe.guessing);
 }
 
+/* Costs from before a change of the device are guesses, for some time. */
+static void sutro_test_guesses_after_change(struct kunit *test)
+{
+	struct due_test *t = due_test_new(test);
+
+	probed(t, LARGE, 2 * MS, 4);
+	probed(t, WRITE, MS, 4);
+	sutro_probe_join(&t->probe, &t->peers[0], LARGE);
+	sutro_probe_join(&t->probe, &t->peers[1], WRITE);
+	sutro_probe_due(&t->probe, &t->device, SEC);
+	KUNIT_EXPECT_FALSE(test, t->probe.guessing);
+	t->device.change.seen = true;
+	sutro_probe_due(&t->probe, &t->device, SEC);
+	KUNIT_EXPECT_TRUE(test, t->probe.guessing);
+	t->probe.of[LARGE].nr = 1;
+	sutro_probe_due(&t->probe, &t->device, 2 * SEC);
+	KUNIT_EXPECT_TRUE(test, t->probe.guessing);
+	t->probe.of[WRITE].nr = 1;
+	sutro_probe_due(&t->probe, &t->device, 2 * SEC);
+	KUNIT_EXPECT_FALSE(test, t->probe.guessing);
+	t->probe.of[WRITE].nr = 0;
+	sutro_probe_due(&t->probe, &t->device, 17 * SEC);
+	KUNIT_EXPECT_FALSE(test, t->probe.guessing);
+}
+
 /* How much may be in flight for the classes in use? */
 static u64 depth_ns(struct due_test *t)
 {
@@ -198,6 +223,7 @@ static void sutro_test_in_use(struct kunit *test)
 static struct kunit_case sutro_due_cases[] = {
 	KUNIT_CASE(sutro_test_groups_of_one_class),
 	KUNIT_CASE(sutro_test_guesses_first),
+	KUNIT_CASE(sutro_test_guesses_after_change),
 	KUNIT_CASE(sutro_test_depth),
 	KUNIT_CASE(sutro_test_depth_beside_favoured),
 	KUNIT_CASE(sutro_test_depth_of_few),

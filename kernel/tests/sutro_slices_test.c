@@ -20,6 +20,7 @@
  * @think_ns:	from the completion of the last one of them to the next ones
  * @next_ns:	when these arrive, 0 while there are any
  * @alone:	e sends no more
+ * @slower:	the device takes this many times as long as its requests are charged
  * @a_nr:	requests of a that have completed
  * @e_nr:	those of e
  */
@@ -31,6 +32,7 @@ struct bus {
 	u64 think_ns;
 	u64 next_ns;
 	bool alone;
+	unsigned int slower;
 	unsigned int a_nr;
 	unsigned int e_nr;
 };
@@ -40,7 +42,9 @@ static void bus_new(struct kunit *test, struct bus *bus, unsigned int small,
 {
 	struct sutro_test *t = sutro_test_new(test, false);
 
-	*bus = (struct bus){ .t = t, .small = small, .think_ns = think_ns };
+	*bus = (struct bus){
+		.t = t, .small = small, .think_ns = think_ns, .slower = 1
+	};
 	t->core.tunables.protect = 97;
 	bus->next_ns = t->now_ns;
 	arrive_far(t, &t->e, 2);
@@ -77,6 +81,7 @@ static void bus_serve(struct bus *bus)
 	u64 cost_ns = bus_cost_ns(bus, group);
 
 	memmove(bus->queue, bus->queue + 1, --bus->nr * sizeof(*bus->queue));
+	t->now_ns += (bus->slower - 1) * cost_ns;
 	finish(t, group, cost_ns, cost_ns);
 	if (group == &t->e) {
 		bus->e_nr++;
@@ -221,6 +226,26 @@ static void sutro_test_slices_whole_trial(struct kunit *test)
 	KUNIT_EXPECT_GE(test, begins, 2);
 }
 
+/* A device that is slower seems to be used less.  Slices go on while costs count as guesses. */
+static void sutro_test_slices_of_guesses(struct kunit *test)
+{
+	struct bus bus;
+	struct sutro_core *core = bus_with_slices(test, &bus);
+
+	bus.slower = 5;
+	core->tunables.guessing = true;
+	bus_run(&bus, 3 * SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
+	core->tunables.guessing = false;
+	bus_run(&bus, SECOND_NS);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(core));
+
+	bus_with_slices(test, &bus);
+	bus.slower = 5;
+	bus_run(&bus, 3 * SECOND_NS);
+	KUNIT_EXPECT_FALSE(test, sutro_is_fair(&bus.t->core));
+}
+
 /* Slices that have begun for another group are not kept for the one that had them before. */
 static void sutro_test_slices_of_another(struct kunit *test)
 {
@@ -266,6 +291,7 @@ static struct kunit_case sutro_slices_cases[] = {
 	KUNIT_CASE(sutro_test_slices_beside_protected),
 	KUNIT_CASE(sutro_test_slices_anew),
 	KUNIT_CASE(sutro_test_slices_whole_trial),
+	KUNIT_CASE(sutro_test_slices_of_guesses),
 	KUNIT_CASE(sutro_test_slices_of_another),
 	KUNIT_CASE(sutro_test_slices_of_one),
 	KUNIT_CASE(sutro_test_slices_are_off),

@@ -125,3 +125,22 @@ def test_sensitive() -> None:
     first, late = found
     assert late["mean"] >= 0.97 * first["mean"]
     assert late["p99_ns"] <= 1.5 * first["p99_ns"]
+
+
+SLOWER = {"read_us": 1600, "write_us": 4000, "bus_kbps": 27000}
+AS_BEFORE = {"read_us": 320, "write_us": 800, "bus_kbps": 135000}
+
+
+@pytest.mark.parametrize("length_s", [0.5, 2, 7])
+@pytest.mark.parametrize("case", ["reads-16k-writes", "reads-4k-writes", "mixed-8k-writes"])
+def test_changing_disk(case: str, length_s: float) -> None:
+    """Two seconds after the drive has its former speed again, the group has its share."""
+    disk, groups = BUSY[case]
+    end = 9 + length_s
+    disks = [{"at": 9, "leaf": 0, **SLOWER}, {"at": end, "leaf": 0, **AS_BEFORE}]
+    found = compete(
+        [{**disk, "nr_requests": 256}], *tree(groups), seconds=29, warmup_s=8, disks=disks
+    )
+    (alone,) = rates(disk, groups[:1])
+    after = found[0]["rate"][int(end) + 2 : int(end) + 12]
+    assert sum(after) / len(after) >= 0.8 * alone / 2
