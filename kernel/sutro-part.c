@@ -29,12 +29,13 @@
  * 3 % of the device more, a quarter of its share.
  *
  * Protected groups are not entitled to more than their share phi of the device.  They use a
- * part u of it in reserved windows, and s = u * X_s / X_r in shared ones, or what they were charged
- * there if that is more and their requests cost a quarter more: sequential ones that wait there
- * merge, and fewer complete.  Let v be the most that all groups use in shared windows.  A mix of
- * requests may use several parts of the device at once, so v may be more than 1.  In reserved
- * windows the whole is w = min(v, 1), or u if
- * that is more.  If u > phi * w, p is at least
+ * part u of it in reserved windows, and s in shared ones: their charge there if these are long.
+ * Else s is u * X_s / X_r, or that charge if it is more and their requests cost a quarter more:
+ * sequential ones that wait there merge, and fewer complete.  Let v be the most that all groups use
+ * in shared windows.  A mix of requests may use several parts of the device at once, so v may be
+ * more than 1.  In reserved windows the whole is w = min(v, 1), or u if that is more.  On a
+ * rotational device it is the mean of that and of the use by all groups there: a disk that is idle
+ * while a group thinks is a loss for both sides.  If u > phi * w, p is at least
  *
  *	(u - phi * w) / (u - phi * w + phi * v - s)
  *
@@ -73,9 +74,18 @@
  *	has one: d is 3.7 ms, and p = 0.03 / 0.15 = 20 %.
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
- * nothing is known, u = 1 and s = 0 are assumed.  So it is whenever a group becomes
+ * little is known, s = 0 and u = 1 - g are assumed.  So it is whenever a group becomes
  * protected that was not when these were measured, unless the group only keeps up with others
  * (sutro-favoured.c) and has one request queued.
+ *
+ *	A service (weight 200) reads 16 KiB on a hard disk, then thinks for 100 ms.  b (100) writes
+ *	1 MiB, and uses 0.87 of the reserved windows in gaps.  The rates are known after 3 s only.
+ *	Until then u is at most 0.13, so b needs no shared windows for its entitlement.
+ *
+ *	a (weight 200) reads and thinks for 5 ms on a hard disk, b (100) has 64 reads.  Alone, a
+ *	uses 0.67 of the disk, and 0.54 beside b, where both use 0.87.  Nearly all of the time was
+ *	shared, and u, of 15 requests in the sample, was 0.72.  With s = u * X_s / X_r = 0.61 it
+ *	seemed to be 0.7 of 0.87, so it stayed so.
  *
  *	a (weight 200) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
  *	X_r is 18,000 a second, X_s 400: p = 0.03 / (1 - 0.02) = 3 %.  a's requests use
@@ -356,25 +366,43 @@ static u64 sutro_part_harmless(const struct sutro_core *core)
 	return max(part, sutro_part_least(gaps));
 }
 
+/* The part of the time that protected groups use in shared windows, if they use @used alone. */
+static u64 sutro_part_used_shared(const struct sutro_protect *protect, u64 used)
+{
+	const struct sutro_protect_sums *shared =
+		&protect->sums[SUTRO_WINDOW_SHARED];
+	u64 rate, shared_rate;
+
+	if (protect->part >= SUTRO_MOST_PART)
+		return min(used,
+			   sutro_part_of(shared->cost_ns, shared->time_ns));
+	sutro_part_rates(protect, &rate, &shared_rate);
+	return max(div64_u64(used * shared_rate, rate),
+		   min(used, sutro_part_merged(protect)));
+}
+
 /*
  * The smallest shared part with which protected groups receive their share.  Estimates of
  * costs are right in proportion only, so the whole is the most that is used in windows of
  * either kind.  Of that, only what exceeds the time is not there in reserved windows.
  */
-static u64 sutro_part_entitled(const struct sutro_protect *protect, u64 share,
+static u64 sutro_part_entitled(const struct sutro_core *core, u64 share,
 			       bool known)
 {
+	const struct sutro_protect *protect = &core->protect;
 	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
 	u64 whole = SUTRO_PROTECT_WHOLE, shared_whole = SUTRO_PROTECT_WHOLE;
-	u64 due, shared_due, rate, shared_rate;
+	u64 gaps = sutro_part_gaps(protect), due, shared_due;
 
 	if (known) {
-		sutro_part_rates(protect, &rate, &shared_rate);
 		used = sutro_part_used(protect);
-		shared_used = max(div64_u64(used * shared_rate, rate),
-				  min(used, sutro_part_merged(protect)));
+		shared_used = sutro_part_used_shared(protect, used);
 		shared_whole = max_t(u64, protect->most, used);
 		whole = max(used, min(shared_whole, whole));
+		if (core->tunables.rotational)
+			whole = (whole + min(whole, used + gaps)) / 2;
+	} else {
+		used -= min(used, gaps);
 	}
 	due = share * whole / SUTRO_PROTECT_WHOLE;
 	shared_due = share * shared_whole / SUTRO_PROTECT_WHOLE;
@@ -410,7 +438,7 @@ u32 sutro_part_shared(struct sutro_core *core, u64 share)
 	if (!protect->by_share)
 		return most;
 	part = known ? sutro_part_harmless(core) : SUTRO_PROTECT_LEAST;
-	entitled = sutro_part_entitled(protect, share, known);
+	entitled = sutro_part_entitled(core, share, known);
 	/* In gaps, others send as much as can complete in them. */
 	protect->gentle = known && !entitled &&
 			  (core->tunables.rotational || protect->sporadic ||
