@@ -412,18 +412,15 @@ static inline bool sutro_room_is_full(const struct sutro_core *core)
 
 /*
  * Do others leave room for a group that will soon be back?  Beside one that was protected, a
- * single request that keeps the device busy is enough.  Any one does on a rotational device, or two
- * of a stream.  There, more may be sent if they take little of the time for which the group is away
- * (sutro-leave.c).
+ * single request that keeps the device busy is enough.  Any one does on a rotational device, where
+ * more may be sent if they take little of the time for which the group is away (sutro-leave.c).
  */
 static inline bool sutro_leaves_room(const struct sutro_core *core,
 				     const struct sutro_group *group,
 				     u64 now_ns)
 {
 	u64 busy_ns = core->tunables.busy_ns;
-	bool streams = core->tunables.rotational &&
-		       group == core->last_served && !sutro_group_seeky(group);
-	u32 enough = core->expected_protected && !streams ? 1 : SUTRO_DEPTH_MIN;
+	u32 enough = core->expected_protected ? 1 : SUTRO_DEPTH_MIN;
 	bool busy = busy_ns && core->in_flight_ns >= busy_ns;
 
 	if (core->tunables.rotational)

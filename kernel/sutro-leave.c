@@ -28,16 +28,11 @@
  * (sutro-protected.c).  They do so until the second longest of its last think times has passed, and
  * an eighth of that: one long pause does not count.  On a rotational device they have as many
  * requests at work meanwhile as take the loss that `protect` allows of that time, and always one.
- * A stream has two: with one at a time, each comes when the head has passed its place, and takes a
- * revolution more.
  *
  *	a (weight 500) reads eight blocks, 8 ms each, and pauses for 300 ms; b (100) has 32 random
  *	reads at a time.  3 % of 300 ms are 9 ms: b has one request at the device while a is away.
  *	a has 0.91 of its rate alone, and b 0.46 of its own.  With 32 requests, these were 0.67 and
  *	0.78.  For a pause of 700 ms, two requests of b fit.
- *
- *	The same a, but b writes a stream, 1 MiB at a time: with two at the device, a has 0.91 of
- *	its rate alone, and b 0.77.  With one, these were 0.94 and 0.35.
  */
 #include "sutro-core.h"
 
