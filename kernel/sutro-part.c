@@ -29,13 +29,13 @@
  * 3 % of the device more, a quarter of its share.
  *
  * Protected groups are not entitled to more than their share phi of the device.  They use a
- * part u of it in reserved windows, and s in shared ones: their charge there if these are long.
- * Else s is u * X_s / X_r, or that charge if it is more and their requests cost a quarter more:
- * sequential ones that wait there merge, and fewer complete.  Let v be the most that all groups use
- * in shared windows.  A mix of requests may use several parts of the device at once, so v may be
- * more than 1.  In reserved windows the whole is w = min(v, 1), or u if that is more.  On a
- * rotational device it is the mean of that and of the use by all groups there: a disk that is idle
- * while a group thinks is a loss for both sides.  If u > phi * w, p is at least
+ * part u of it in reserved windows, and s = u * X_s / X_r in shared ones, or their charge there if
+ * that is more and their requests cost a quarter more: sequential ones that wait there merge, and
+ * fewer complete.  Let v be the most that all groups use in shared windows.  A mix of requests may
+ * use several parts of the device at once, so v may be more than 1.  In reserved windows the whole
+ * is w = min(v, 1), or u if that is more.  On a rotational device, s is that charge where shared
+ * windows are long, and w is the mean of that and of the use by all groups there: a disk that is
+ * idle while a group thinks is a loss for both sides.  If u > phi * w, p is at least
  *
  *	(u - phi * w) / (u - phi * w + phi * v - s)
  *
@@ -74,7 +74,8 @@
  *	has one: d is 3.7 ms, and p = 0.03 / 0.15 = 20 %.
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
- * little is known, s = 0 and u = 1 - g are assumed.  So it is whenever a group becomes
+ * little is known, s = 0 and u = 1 - g are assumed, or u = 1 if some protected group comes at
+ * random times: others send few requests at a time then.  So it is whenever a group becomes
  * protected that was not when these were measured, unless the group only keeps up with others
  * (sutro-favoured.c) and has one request queued.
  *
@@ -367,13 +368,14 @@ static u64 sutro_part_harmless(const struct sutro_core *core)
 }
 
 /* The part of the time that protected groups use in shared windows, if they use @used alone. */
-static u64 sutro_part_used_shared(const struct sutro_protect *protect, u64 used)
+static u64 sutro_part_used_shared(const struct sutro_core *core, u64 used)
 {
+	const struct sutro_protect *protect = &core->protect;
 	const struct sutro_protect_sums *shared =
 		&protect->sums[SUTRO_WINDOW_SHARED];
 	u64 rate, shared_rate;
 
-	if (protect->part >= SUTRO_MOST_PART)
+	if (core->tunables.rotational && protect->part >= SUTRO_MOST_PART)
 		return min(used,
 			   sutro_part_of(shared->cost_ns, shared->time_ns));
 	sutro_part_rates(protect, &rate, &shared_rate);
@@ -392,17 +394,19 @@ static u64 sutro_part_entitled(const struct sutro_core *core, u64 share,
 	const struct sutro_protect *protect = &core->protect;
 	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
 	u64 whole = SUTRO_PROTECT_WHOLE, shared_whole = SUTRO_PROTECT_WHOLE;
-	u64 gaps = sutro_part_gaps(protect), due, shared_due;
+	u64 due, shared_due;
 
 	if (known) {
 		used = sutro_part_used(protect);
-		shared_used = sutro_part_used_shared(protect, used);
+		shared_used = sutro_part_used_shared(core, used);
 		shared_whole = max_t(u64, protect->most, used);
 		whole = max(used, min(shared_whole, whole));
 		if (core->tunables.rotational)
-			whole = (whole + min(whole, used + gaps)) / 2;
-	} else {
-		used -= min(used, gaps);
+			whole = (whole +
+				 min(whole, used + sutro_part_gaps(protect))) /
+				2;
+	} else if (!sutro_part_is_irregular(protect)) {
+		used -= min(used, sutro_part_usable_gaps(protect));
 	}
 	due = share * whole / SUTRO_PROTECT_WHOLE;
 	shared_due = share * shared_whole / SUTRO_PROTECT_WHOLE;

@@ -50,6 +50,7 @@ MISSED = {
     *(f"ssd-cache-sync-4k-x8-one-write-{rank}" for rank in RANKS[:2]),
     "nvme-oltp-8-discards-200:100",
     "ssd-fast-bursts-one-read-200:100",
+    "ssd-sync-4k-x8-one-pauses-200:100",
     *(f"{disk}-scan-deep-1000:100" for disk in ("ssd", "ssd-cache")),
     *(f"{disk}-think-5ms-one-write-{rank}" for disk in ("ssd", "ssd-cache") for rank in RANKS[1:]),
     "ssd-think-20ms-one-pauses-200:100",
