@@ -33,9 +33,11 @@
  * that is more and their requests cost a quarter more: sequential ones that wait there merge, and
  * fewer complete.  Let v be the most that all groups use in shared windows.  A mix of requests may
  * use several parts of the device at once, so v may be more than 1.  In reserved windows the whole
- * is w = min(v, 1), or u if that is more.  On a rotational device, s is that charge where shared
- * windows are long, and w is the mean of that and of the use by all groups there: a disk that is
- * idle while a group thinks is a loss for both sides.  If u > phi * w, p is at least
+ * is w = min(v, 1), or u if that is more.  On a rotational device where all protected groups
+ * think, s is that charge where shared windows are long, and w is the mean of that and of the use
+ * by all groups there: a disk that is idle while a group thinks is a loss for both sides.  With
+ * reserved time (sutro-reserve.c), the daemon corrects what a group receives, and these two are
+ * left out.  If u > phi * w, p is at least
  *
  *	(u - phi * w) / (u - phi * w + phi * v - s)
  *
@@ -74,10 +76,10 @@
  *	has one: d is 3.7 ms, and p = 0.03 / 0.15 = 20 %.
  *
  * The trial of a group that becomes protected alone measures X_s.  Otherwise, as long as
- * little is known, s = 0 and u = 1 - g are assumed, or u = 1 if some protected group comes at
- * random times: others send few requests at a time then.  So it is whenever a group becomes
- * protected that was not when these were measured, unless the group only keeps up with others
- * (sutro-favoured.c) and has one request queued.
+ * little is known, s = 0 and u = 1 - g are assumed, or u = 1 with reserved time, or if some
+ * protected group comes at random times: others send few requests at a time then.  So it is
+ * whenever a group becomes protected that was not when these were measured, unless the group only
+ * keeps up with others (sutro-favoured.c) and has one request queued.
  *
  *	A service (weight 200) reads 16 KiB on a hard disk, then thinks for 100 ms.  b (100) writes
  *	1 MiB, and uses 0.87 of the reserved windows in gaps.  The rates are known after 3 s only.
@@ -367,6 +369,20 @@ static u64 sutro_part_harmless(const struct sutro_core *core)
 	return max(part, sutro_part_least(gaps));
 }
 
+/*
+ * Does the use in shared windows count, and the idle time of reserved ones?  Groups that do not
+ * think are charged more in shared windows if they are streams.
+ */
+static bool sutro_part_is_measured(const struct sutro_core *core)
+{
+	const struct sutro_group_protect *own;
+
+	list_for_each_entry(own, &core->protect.groups, list)
+		if (own->think.nr < SUTRO_THINK_FEW)
+			return false;
+	return core->tunables.rotational && !core->protect.reserve;
+}
+
 /* The part of the time that protected groups use in shared windows, if they use @used alone. */
 static u64 sutro_part_used_shared(const struct sutro_core *core, u64 used)
 {
@@ -375,7 +391,7 @@ static u64 sutro_part_used_shared(const struct sutro_core *core, u64 used)
 		&protect->sums[SUTRO_WINDOW_SHARED];
 	u64 rate, shared_rate;
 
-	if (core->tunables.rotational && protect->part >= SUTRO_MOST_PART)
+	if (sutro_part_is_measured(core) && protect->part >= SUTRO_MOST_PART)
 		return min(used,
 			   sutro_part_of(shared->cost_ns, shared->time_ns));
 	sutro_part_rates(protect, &rate, &shared_rate);
@@ -401,11 +417,11 @@ static u64 sutro_part_entitled(const struct sutro_core *core, u64 share,
 		shared_used = sutro_part_used_shared(core, used);
 		shared_whole = max_t(u64, protect->most, used);
 		whole = max(used, min(shared_whole, whole));
-		if (core->tunables.rotational)
+		if (sutro_part_is_measured(core))
 			whole = (whole +
 				 min(whole, used + sutro_part_gaps(protect))) /
 				2;
-	} else if (!sutro_part_is_irregular(protect)) {
+	} else if (!protect->reserve && !sutro_part_is_irregular(protect)) {
 		used -= min(used, sutro_part_usable_gaps(protect));
 	}
 	due = share * whole / SUTRO_PROTECT_WHOLE;
