@@ -87,8 +87,8 @@
  *
  *	a (weight 200) reads and thinks for 5 ms on a hard disk, b (100) has 64 reads.  Alone, a
  *	uses 0.67 of the disk, and 0.54 beside b, where both use 0.87.  Nearly all of the time was
- *	shared, and u, of 15 requests in the sample, was 0.72.  With s = u * X_s / X_r = 0.61 it
- *	seemed to be 0.7 of 0.87, so it stayed so.
+ *	shared, and u, of 15 requests in the sample, was 0.72.  With s = u * X_s / X_r = 0.61 a
+ *	seemed to have 0.7 of the 0.87, more than its share, and the time stayed shared.
  *
  *	a (weight 200) has 8 readers of 4 KiB, b (100) writes 1 MiB, 7.4 ms each.
  *	X_r is 18,000 a second, X_s 400: p = 0.03 / (1 - 0.02) = 3 %.  a's requests use
@@ -384,14 +384,14 @@ static bool sutro_part_is_measured(const struct sutro_core *core)
 }
 
 /* The part of the time that protected groups use in shared windows, if they use @used alone. */
-static u64 sutro_part_used_shared(const struct sutro_core *core, u64 used)
+static u64 sutro_part_used_shared(const struct sutro_protect *protect, u64 used,
+				  bool measured)
 {
-	const struct sutro_protect *protect = &core->protect;
 	const struct sutro_protect_sums *shared =
 		&protect->sums[SUTRO_WINDOW_SHARED];
 	u64 rate, shared_rate;
 
-	if (sutro_part_is_measured(core) && protect->part >= SUTRO_MOST_PART)
+	if (measured && protect->part >= SUTRO_MOST_PART)
 		return min(used,
 			   sutro_part_of(shared->cost_ns, shared->time_ns));
 	sutro_part_rates(protect, &rate, &shared_rate);
@@ -410,14 +410,15 @@ static u64 sutro_part_entitled(const struct sutro_core *core, u64 share,
 	const struct sutro_protect *protect = &core->protect;
 	u64 used = SUTRO_PROTECT_WHOLE, shared_used = 0;
 	u64 whole = SUTRO_PROTECT_WHOLE, shared_whole = SUTRO_PROTECT_WHOLE;
+	bool measured = sutro_part_is_measured(core);
 	u64 due, shared_due;
 
 	if (known) {
 		used = sutro_part_used(protect);
-		shared_used = sutro_part_used_shared(core, used);
+		shared_used = sutro_part_used_shared(protect, used, measured);
 		shared_whole = max_t(u64, protect->most, used);
 		whole = max(used, min(shared_whole, whole));
-		if (sutro_part_is_measured(core))
+		if (measured)
 			whole = (whole +
 				 min(whole, used + sutro_part_gaps(protect))) /
 				2;
