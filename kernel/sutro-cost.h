@@ -387,12 +387,18 @@ static inline u64 sutro_cost_busy_ns(const struct sutro_device *device)
  * sutro_cost_depth_ns - device time in flight beyond which requests wait here
  * @device:	the leaf
  *
- * Return: device time in ns.
+ * The first requests are sent two at a time (SUTRO_DEPTH_MIN), to learn the latency.  With
+ * more, each would meet others, and show how long it waits for them.
+ *
+ * Return: device time in ns, 0 until the latency is known.
  */
 static inline u64 sutro_cost_depth_ns(const struct sutro_device *device)
 {
-	return clamp(sutro_cost_busy_ns(device), SUTRO_DEPTH_MIN_NS,
-		     SUTRO_DEPTH_MAX_NS);
+	u64 busy_ns = sutro_cost_busy_ns(device);
+
+	if (!busy_ns && !device->rotational)
+		return 0;
+	return clamp(busy_ns, SUTRO_DEPTH_MIN_NS, SUTRO_DEPTH_MAX_NS);
 }
 
 #endif /* SUTRO_COST_H */

@@ -176,6 +176,7 @@ static void rig_new(struct kunit *test)
 	INIT_LIST_HEAD(&sq->members);
 	sutro_lease_init(&sq->lease);
 	sutro_device_init(&sq->device, false);
+	sq->device.latency_ns = 80 * 1000;
 	sutro_probe_init(&sq->probe, TAGS);
 	sq->core.tunables.slice_ns = 4 * MS;
 	sq->core.tunables.group_idle_ns = MS;

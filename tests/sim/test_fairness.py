@@ -11,7 +11,7 @@ from uml import drawn
 
 SEED = 1
 DRAWS = 24
-MISSED = {0, 3, 6, 16, 17, 18, 20, 23}
+MISSED = {0, 3, 6, 16, 17, 18, 23}
 
 
 @pytest.mark.parametrize("number", range(DRAWS))

@@ -222,7 +222,7 @@ def test_light_groups_of_many_requests(service: Job) -> None:
     light = ({**SYNC, "iodepth": 32, "mixed": 50}, {"bytes": 1 << 18, "iodepth": 8})
     jobs = (service, {**SYNC, "bytes": 65536, "iodepth": 64}, *light)
     received, least = [], []
-    for seed in range(1, 4):
+    for seed in range(1, 6):
         groups = zip((1000, 1000, 100, 100), jobs, strict=True)
         first, _, *others = simulate(NVME, *groups, seed=seed)
         (alone,) = simulate(NVME, (100, service), seed=seed)
