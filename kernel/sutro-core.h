@@ -363,15 +363,6 @@ static inline bool sutro_waits(const struct sutro_core *core)
 	return core->tunables.rotational || sutro_is_fair(core);
 }
 
-/* Could the device take the requests that are held back for other groups? */
-static inline bool sutro_holds_back(const struct sutro_core *core)
-{
-	const struct sutro_protect *protect = &core->protect;
-
-	return protect->reserved || core->limit_ns ||
-	       (protect->gentle && sutro_protects(protect));
-}
-
 /* Does the latency target of another group limit the requests that @group has in flight? */
 static inline bool sutro_is_limited(const struct sutro_core *core,
 				    struct sutro_group *group, u64 now_ns)
@@ -502,6 +493,19 @@ static inline bool sutro_core_is_full(const struct sutro_core *core)
 	return core->in_flight >= SUTRO_DEPTH_MIN &&
 	       (core->in_flight_ns >= core->tunables.depth_ns ||
 		core->in_flight >= SUTRO_DEPTH_MAX);
+}
+
+/* Could the device take requests that are held back for other groups, with this @verdict? */
+static inline bool sutro_holds_back(const struct sutro_core *core,
+				    enum sutro_verdict verdict)
+{
+	const struct sutro_protect *protect = &core->protect;
+
+	return verdict != SUTRO_SERVE &&
+	       (protect->reserved || core->limit_ns ||
+		(protect->gentle && sutro_protects(protect)) ||
+		(sutro_is_fair(core) && core->queued &&
+		 !sutro_core_is_full(core)));
 }
 
 /* For how long may the device have work, if it has this latency? */

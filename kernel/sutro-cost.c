@@ -63,11 +63,11 @@
  * pay for the rest (sutro-amplification.c).  Where they explain another part of it than
  * before, the device has changed, and probes begin again (sutro-change.c).
  *
- * Windows in which the elevator ran out of requests are thrown away: the device
- * may have waited for the submitters.  But not when requests took twice as long as
- * when few are there: then they queued within the device, and it was busy, unless nothing
- * at all was there for a time, as between bursts.  A write past the cache of the device
- * always takes that long, and does not count for this.
+ * Windows in which the elevator ran out of requests, or held them back for another group, are
+ * thrown away: the device may have waited for the submitters.  But not when requests took twice as
+ * long as when few are there: then they queued within the device, and it was busy, unless nothing
+ * at all was there for a time, as between bursts.  A write past the cache of the device always
+ * takes that long, and does not count for this.
  *
  * No request costs more than it took: whatever a window shows, the entry of a class that
  * was not measured never exceeds its mean latency there.  Without this, a few requests that

@@ -297,6 +297,8 @@ void sutro_prior_judge(struct sutro_device *device, unsigned int class,
 void sutro_prior_check(struct sutro_device *device, u64 elapsed_ns, bool busy);
 
 /* sutro-estimate.c */
+u64 sutro_by_bytes_of_ns16(const struct sutro_costs *costs, unsigned int class,
+			   u32 among);
 u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class);
 u64 sutro_cost_ns16(const struct sutro_costs *costs, bool rotational,
 		    unsigned int class);
@@ -334,6 +336,7 @@ u32 sutro_meter_depth(const struct sutro_device *device);
 u32 sutro_meter_units(const struct sutro_device *device);
 bool sutro_meter_is_enough(const struct sutro_device *device, u32 least);
 bool sutro_meter_is_slow(const struct sutro_device *device);
+u64 sutro_meter_took_ns(const struct sutro_device *device);
 bool sutro_meter_waits(const struct sutro_device *device);
 bool sutro_meter_fills(const struct sutro_device *device, u32 depth);
 

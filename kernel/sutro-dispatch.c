@@ -436,7 +436,7 @@ static struct request *sutro_select(struct sutro_queue *sq, u64 now_ns)
 		 !sutro_wait(sq));
 
 	/* The device could take the held requests, so its measuring window does not count. */
-	if (verdict != SUTRO_SERVE && sutro_holds_back(&sq->core))
+	if (sutro_holds_back(&sq->core, verdict))
 		WRITE_ONCE(sq->device.unsaturated, true);
 	if (verdict != SUTRO_SERVE && sq->core.queued) {
 		sutro_direct_waits(sq, NULL);

@@ -93,22 +93,23 @@ static u64 sutro_part_ns16(u64 ns16, bool write, unsigned int smaller,
 }
 
 /**
- * sutro_by_bytes_ns16 - the charge of a class with too few requests
+ * sutro_by_bytes_of_ns16 - the cost of a class by the bytes of another one
  * @costs:	the table
  * @class:	from sutro_cost_class()
+ * @among:	a bit for each class of which the other one may be
  *
- * Return: the part of its bytes in the cost of the nearest larger class that was measured,
- * in 1/16 ns, 0 if there is none.  A read costs no more than a write.
+ * Return: the part of its bytes in the cost of the nearest larger class, in 1/16 ns, 0 if there is
+ * none.  A read costs no more than a write.
  */
-u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
+u64 sutro_by_bytes_of_ns16(const struct sutro_costs *costs, unsigned int class,
+			   u32 among)
 {
-	u32 closed = costs->measured & ~costs->bounded;
 	unsigned int op, size = class % SUTRO_SIZES, larger;
 	bool write = sutro_cost_op(class) == SUTRO_WRITE;
 	u32 found;
 
 	for (op = class / SUTRO_SIZES; op <= SUTRO_WRITE; op++) {
-		found = closed >> (op * SUTRO_SIZES) &
+		found = among >> (op * SUTRO_SIZES) &
 			GENMASK(SUTRO_SIZES - 1, size);
 		if (!found)
 			continue;
@@ -117,6 +118,20 @@ u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
 				       write, size, larger);
 	}
 	return 0;
+}
+
+/**
+ * sutro_by_bytes_ns16 - the charge of a class with too few requests
+ * @costs:	the table
+ * @class:	from sutro_cost_class()
+ *
+ * Return: the part of its bytes in the cost of the nearest larger class that was measured with
+ * enough requests, in 1/16 ns, 0 if there is none.
+ */
+u64 sutro_by_bytes_ns16(const struct sutro_costs *costs, unsigned int class)
+{
+	return sutro_by_bytes_of_ns16(costs, class,
+				      costs->measured & ~costs->bounded);
 }
 
 /**

@@ -187,6 +187,19 @@ u32 sutro_meter_units(const struct sutro_device *device)
 }
 
 /**
+ * sutro_meter_took_ns - how long did requests take?
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: the mean of those that were counted, in ns.
+ */
+u64 sutro_meter_took_ns(const struct sutro_device *device)
+{
+	const struct sutro_meter *meter = &device->meter;
+
+	return div_u64(meter->took_ns, max(meter->nr, 1U));
+}
+
+/**
  * sutro_meter_waits - did requests wait within the device?
  * @device:	the leaf, whose meter is done
  *

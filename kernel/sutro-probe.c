@@ -65,11 +65,9 @@
  *	a depth of 4, 165 us each, none is left.  50 reads follow, 78 us.  Then there are 54
  *	writes at a depth of 8, 73 us, 44 reads, and 25 writes at 16, which are no cheaper.
  *
- * Where that fails twice, the next probe is of both directions of the size: requests of the mate
- * are sent and counted with those of k (sutro-meter.c).
- *
- * The result depends on the mix, which varies, so from the second one on the pause is 4 s.  Every
- * fourth probe is of one direction again.
+ * Where that fails twice, the next probe is of both directions: requests of the mate are sent and
+ * counted with those of k (sutro-meter.c).  The result depends on the mix, which varies, so from
+ * the second one on the pause is 4 s.  Every fourth probe is of one direction again.
  *
  * A class that was measured keeps its cost while there are not enough requests.
  *
@@ -317,6 +315,7 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 		(flat && (probe->flat || device->amplification.has_cache ||
 			  sutro_meter_waits(device)));
 
+	probe->took_ns = probe->took_ns ?: sutro_meter_took_ns(device);
 	probe->of[probe->class].no_guests = !ns16;
 	probe->of[probe->class].units = sutro_meter_units(device);
 	if (!ns16 || (few && !saturated && probe->half_ns16 &&
@@ -396,6 +395,7 @@ static void sutro_probe_begin(struct sutro_probe *probe,
 	probe->paired = false;
 	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, class);
 	probe->half_ns16 = 0;
+	probe->took_ns = 0;
 	probe->flat = false;
 	/* Each class ramps once after a change.  More of it would disturb protected groups. */
 	probe->ramping = !of->probes || of->unsaturated ||

@@ -116,6 +116,7 @@ struct sutro_probe_class {
  * @waits_from:	@done of the probed requests when its depth was set
  * @most:	of them, in flight since then
  * @half_ns16:	cost that was measured at half of @depth, 0 if none
+ * @took_ns:	how long its requests took in the first step, 0 if none has ended
  * @depth_ns:	device time in flight that the classes in use need, 0 if not known
  * @depth_equal: weights were @equal when that was set
  * @half_spare16: and for how much more that had room, as &sutro_probe_class.result
@@ -150,6 +151,7 @@ struct sutro_probe {
 	u32 waits_from;
 	u32 most;
 	u64 half_ns16;
+	u64 took_ns;
 	u64 depth_ns;
 	bool depth_equal;
 	u32 half_spare16;

@@ -53,12 +53,31 @@
  *	sent, and so on until no more come, or the disk is full: 8 us.  Writes, probed
  *	then, took 2 ms: 16 us.
  *
+ * A later probe with as few requests keeps what windows have found.
+ *
+ * Large requests cost their bytes, also with too few of them.  Where a class costs more by these
+ * than by its own last step, and no more than its result, that is its cost.
+ *
+ *	A bus of 135 MB/s.  Two writes of 1 MiB take 15.4 ms, so each costs 7.7 ms at most.  Four
+ *	reads of 16 KiB take 0.5 ms: 126 us each at most, and 63 us, if eight took no longer.  By
+ *	the bytes of the writes, they cost 120 us.  Four of 4 KiB, 100 us at most, would cost
+ *	30 us by them, which shows nothing.
+ *
  * Where reads of the size are known, or larger ones, from which their cost follows, it is
  * at least the number of these that the device serves at once (sutro-estimate.c).  Of a drive
  * without a cache, a write costs no less than such a read.
  *
  *	256 KiB cost 426 us.  With four writes in flight they seemed to cost 376 us, and a probe
  *	with eight had mostly reads.  With half of that, writes of 1 MiB had twice their share.
+ *
+ * A probe bounds the latency of the device, which was measured with whatever came first.  In its
+ * first step the fewest requests are in flight, and nothing else: the latency is no longer than
+ * they took, less their cost.  Other classes may have SUTRO_PROBE_LATENCY times as much.
+ *
+ *	A bus of 135 MB/s.  A buffered scan of 1 MiB begins, two requests at once: they take 12 ms,
+ *	half of which counts as latency.  So 16 ms of work may be in flight, and nothing waits.
+ *	Eight reads of 8 KiB begin, and are probed: 0.48 ms at once, 0.06 ms each.  So the latency
+ *	is 1.7 ms at most, requests of 1 MiB wait, and all groups have their shares.
  */
 #include "sutro-probe.h"
 
@@ -66,6 +85,9 @@
 
 /* Nearly enough requests: the cost is right within an eighth. */
 #define SUTRO_PROBE_SPARE_FEW 18
+
+/* Requests of other classes have at most this many times the latency: writes, for example. */
+#define SUTRO_PROBE_LATENCY 4
 
 /* Older results no longer count. */
 #define SUTRO_PROBE_RESULT_NS (20000 * MS)
@@ -188,12 +210,29 @@ static u64 sutro_probe_least_ns16(const struct sutro_device *device,
 	return costs->ns16[read];
 }
 
+/*
+ * The cost of a class by the bytes of a large one that had too few requests, too, and so may cost
+ * less: 0 if that is more than the class costs at most.
+ */
+static u64 sutro_probe_bytes_ns16(const struct sutro_probe_class *of,
+				  const struct sutro_costs *costs,
+				  unsigned int class)
+{
+	unsigned int linear = ilog2(SUTRO_LINEAR_BYTES / SUTRO_SIZE_MIN_BYTES);
+	u32 large = GENMASK(SUTRO_SIZES - 1, linear);
+	u32 among = costs->bounded & (large | large << SUTRO_SIZES);
+	u64 ns16 = sutro_by_bytes_of_ns16(costs, class, among & ~BIT(class));
+
+	return ns16 <= of->most_ns16 ? ns16 : 0;
+}
+
 /* Estimate the cost of a class of which there never were enough requests. */
 static void sutro_probe_bound(struct sutro_probe *probe,
 			      struct sutro_device *device, unsigned int class)
 {
 	const struct sutro_probe_class *of = &probe->of[class];
 	struct sutro_costs *costs = &device->costs;
+	bool again = costs->bounded & BIT(class);
 	u64 ns16;
 
 	sutro_prior_judge(device, class, of->most_ns16, of->most_ns16);
@@ -209,6 +248,10 @@ static void sutro_probe_bound(struct sutro_probe *probe,
 	ns16 = sutro_probe_part(probe, device, class, of->took_ns16,
 				of->most_depth);
 	ns16 = min(ns16, of->likely_ns16);
+	/* Windows have found the number since the last probe. */
+	if (again)
+		ns16 = max(ns16, costs->ns16[class]);
+	ns16 = max(ns16, sutro_probe_bytes_ns16(of, costs, class));
 	ns16 = max(ns16, sutro_probe_least_ns16(device, class));
 	sutro_cost_measured(device, class, min(ns16, of->most_ns16),
 			    of->most_ns16);
@@ -265,6 +308,27 @@ static void sutro_result_renew(struct sutro_probe_class *of, u64 cost_ns16,
 	of->differs = differs && of->nr > 1;
 }
 
+/*
+ * The latency of the device is no longer than a request took while the fewest were in flight, less
+ * its cost, of which an eighth is allowed for the error.  The cache of a device hides it.
+ */
+static void sutro_probe_bound_latency(const struct sutro_probe *probe,
+				      struct sutro_device *device)
+{
+	const struct sutro_probe_class *of = &probe->of[probe->class];
+	u64 cost_ns = sutro_cost_class_ns(device, probe->class) * of->units >>
+		      SUTRO_UNIT_SHIFT;
+	u64 less_ns = of->unsaturated ? 0 : cost_ns - cost_ns / 8;
+	u64 most_ns = SUTRO_PROBE_LATENCY *
+		      (probe->took_ns - min(less_ns, probe->took_ns));
+
+	if (sutro_cost_op(probe->class) == SUTRO_WRITE &&
+	    device->amplification.has_cache)
+		return;
+	if (most_ns && most_ns < device->latency_ns)
+		WRITE_ONCE(device->latency_ns, most_ns);
+}
+
 /**
  * sutro_probe_learn - a probe has a result: the cost of its class
  * @probe:	the probe, with the result among those of the class
@@ -306,4 +370,5 @@ void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,
 		sutro_probe_set(probe, device, mate, ns16);
 	}
 	sutro_probe_bound_others(probe, device);
+	sutro_probe_bound_latency(probe, device);
 }

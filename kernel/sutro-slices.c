@@ -15,8 +15,9 @@
  *
  * 2. The rule
  *
- * A group that is not favoured is on trial, too, while requests of others wait (sutro-trial.c).  If
- * it got two thirds of its entitlement at most, with SUTRO_SLICES_DEPTH requests or more at once
+ * A group that is not favoured is on trial, too, while requests of others wait, or it waits for
+ * those that they have at the device (sutro-trial.c): a scan of 1 MiB at a time never waits.  If it
+ * got two thirds of its entitlement at most, with SUTRO_SLICES_DEPTH requests or more at once
  * and no backlog, all groups have slices for a moment, as with fairness=1.  They keep them if
  *
  *	- the group has SUTRO_SLICES_GAIN halves of the requests that it had in its trial, and
@@ -100,13 +101,17 @@ static bool sutro_slices_matter(const struct sutro_protect *protect)
  * @core:	the leaf
  * @group:	the group, which is active
  *
- * Trials take memory and time.  So they begin only while requests of others wait, and for a group
- * that has enough at once.
+ * Trials take memory and time.  So they begin only while one group waits for others, and for a
+ * group that has enough at once.
  */
 bool sutro_slices_may(struct sutro_core *core, const struct sutro_group *group)
 {
+	bool others_wait = core->queued > group->queued;
+	bool waits_for_others = sutro_core_is_full(core) &&
+				core->in_flight > group->in_flight;
+
 	if (!group->protect &&
-	    (core->queued <= group->queued ||
+	    ((!others_wait && !waits_for_others) ||
 	     group->queued + group->in_flight < SUTRO_SLICES_DEPTH))
 		return false;
 	if (!sutro_slices_allowed(core) || core->tunables.guessing ||

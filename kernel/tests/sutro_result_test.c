@@ -6,6 +6,7 @@
 #include "../sutro-probe.h"
 #include "sutro_test.h"
 
+#define MS (1000 * 1000ULL)
 #define SEC (1000 * 1000 * 1000ULL)
 #define SMALL sutro_cost_class(SUTRO_READ, 4096)
 #define LARGE sutro_cost_class(SUTRO_READ, 65536)
@@ -46,6 +47,7 @@ static void learn(struct result_test *t, unsigned int class, u64 cost_ns,
 	t->probe.of[class] = (struct sutro_probe_class){
 		.unsaturated = spare16 != SUTRO_PROBE_SPARE_NONE,
 		.nr = 1,
+		.units = SUTRO_UNIT,
 		.result[0] = { .ns16 = cost_ns << SUTRO_NS16_SHIFT,
 			       .at_ns = SEC,
 			       .depth = depth,
@@ -88,9 +90,64 @@ static void sutro_test_write_like_read(struct kunit *test)
 	expect_cost(t, WRITE, 80000);
 	learn(t, WRITE, 60000, 4, SUTRO_PROBE_SPARE_MOST);
 	expect_cost(t, WRITE, 60000);
+	t = result_test_new(test);
 	t->device.amplification.has_cache = true;
+	measured(t, SMALL, 80000);
 	learn(t, WRITE, 60000, 4, SUTRO_PROBE_SPARE_MOST);
 	expect_cost(t, WRITE, 30000);
+}
+
+/* Windows find how many the device serves at once, and the next probe keeps that. */
+static void sutro_test_keeps_cost_of_windows(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	learn(t, SMALL, 100000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, SMALL, 50000);
+	sutro_cost_set(&t->device.costs, SMALL, 90000 << SUTRO_NS16_SHIFT);
+	learn(t, SMALL, 100000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, SMALL, 90000);
+	learn(t, SMALL, 80000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, SMALL, 80000);
+}
+
+/* Eight reads of 60 us at once take 0.48 ms: so the latency is 1.7 ms at most. */
+static void sutro_test_bounds_latency(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	t->device.latency_ns = 6 * MS;
+	t->probe.took_ns = 480000;
+	learn(t, SMALL, 60000, 8, SUTRO_PROBE_SPARE_NONE);
+	EXPECT_NEAR(test, t->device.latency_ns, 4 * (480000 - 52500), 1000);
+	/* Fewer of them than the device can serve cost less: nothing is subtracted. */
+	t->device.latency_ns = 6 * MS;
+	learn(t, SMALL, 60000, 8, SUTRO_PROBE_SPARE_MOST);
+	EXPECT_NEAR(test, t->device.latency_ns, 4 * 480000, 1000);
+	/* Writes that the cache of a device takes show nothing. */
+	t->device.latency_ns = 6 * MS;
+	t->device.amplification.has_cache = true;
+	learn(t, WRITE, 60000, 8, SUTRO_PROBE_SPARE_NONE);
+	KUNIT_EXPECT_EQ(test, t->device.latency_ns, 6 * MS);
+}
+
+/*
+ * Two writes at once of the largest size, 1 MB in 7.4 ms: as a part of that, 16 KiB need 114 us.
+ * That is the cost of a read of which four took 480 us, but not of one of which four took 400.
+ */
+static void sutro_test_bytes_of_few_large(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+	unsigned int large = sutro_cost_class(SUTRO_WRITE, 262144);
+	unsigned int read = sutro_cost_class(SUTRO_READ, 16384);
+
+	learn(t, large, 1824000, 2, SUTRO_PROBE_SPARE_MOST);
+	learn(t, read, 120000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, read, 114000);
+	t = result_test_new(test);
+	learn(t, large, 1824000, 2, SUTRO_PROBE_SPARE_MOST);
+	learn(t, read, 100000, 4, SUTRO_PROBE_SPARE_MOST);
+	expect_cost(t, read, 50000);
 }
 
 /* If the last doubling has gained little, the cost is known, and no longer a matter of bytes. */
@@ -276,6 +333,9 @@ static void sutro_test_one_tag(struct kunit *test)
 
 static struct kunit_case sutro_result_cases[] = {
 	KUNIT_CASE(sutro_test_write_like_read),
+	KUNIT_CASE(sutro_test_keeps_cost_of_windows),
+	KUNIT_CASE(sutro_test_bounds_latency),
+	KUNIT_CASE(sutro_test_bytes_of_few_large),
 	KUNIT_CASE(sutro_test_nearly_enough),
 	KUNIT_CASE(sutro_test_less_than_a_doubling),
 	KUNIT_CASE(sutro_test_far_from_enough),

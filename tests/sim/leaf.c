@@ -180,20 +180,18 @@ static struct rq *leaf_probe_next(struct leaf *leaf, struct leaf_group *group,
 /* No request is sent now. */
 static struct rq *leaf_idle(struct leaf *leaf, enum sutro_verdict verdict)
 {
+	leaf->device.unsaturated |= verdict == SUTRO_EMPTY ||
+				    sutro_holds_back(&leaf->core, verdict);
 	switch (verdict) {
 	case SUTRO_SERVE:
+	case SUTRO_EMPTY:
 		break;
 	case SUTRO_IDLE:
-		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
 		leaf->timer_ns = leaf->core.idle_until_ns;
 		clock_at(leaf->clock, leaf->timer_ns, leaf_timer, leaf);
 		leaf->waiting = true;
 		break;
-	case SUTRO_EMPTY:
-		leaf->device.unsaturated = true;
-		break;
 	case SUTRO_WAIT:
-		leaf->device.unsaturated |= sutro_holds_back(&leaf->core);
 		leaf->waiting = true;
 		break;
 	}

@@ -29,6 +29,21 @@ BUSY = {
         SSD,
         [(100, {**READS, "bytes": 16384, "iodepth": 8, "think_us": 300}), (100, WRITES)],
     ),
+    "reads-16k-one-large-read": (
+        SSD,
+        [(100, {**READS, "bytes": 16384, "iodepth": 4}), (100, {**SCAN, "iodepth": 1})],
+    ),
+    "reads-8k-two-large-writes": (
+        SSD,
+        [(100, {**READS, "bytes": 8192, "iodepth": 8}), (100, {**WRITES, "iodepth": 2})],
+    ),
+    "writes-16k-two-large-writes": (
+        SSD,
+        [
+            (100, {**READS, "bytes": 16384, "write": 1, "iodepth": 8}),
+            (100, {**WRITES, "iodepth": 2}),
+        ],
+    ),
     "fast-reads-16k-writes": (
         FAST_SSD,
         [(100, {**READS, "bytes": 16384, "iodepth": 4}), (100, WRITES)],
@@ -45,6 +60,10 @@ IDLE = {
     "four-reads-writes": (SSD, [(100, {**READS, "iodepth": 4}), (100, WRITES)]),
     "eight-reads-scan": (SSD, [(100, {**READS, "iodepth": 8}), (100, SCAN)]),
     "fast-one-read-writes": (FAST_SSD, [(100, {**READS, "iodepth": 1}), (100, WRITES)]),
+    "nvme-eight-reads-two-large-writes": (
+        NVME,
+        [(100, {**READS, "bytes": 8192, "iodepth": 8}), (100, {**WRITES, "iodepth": 2})],
+    ),
     "fast-eight-reads-scan": (FAST_SSD, [(100, {**READS, "iodepth": 8}), (100, SCAN)]),
     "nvme-eight-reads-scan": (NVME, [(100, {**READS, "iodepth": 8}), (100, SCAN)]),
     "eight-databases": (
@@ -103,6 +122,20 @@ def test_price(case: str) -> None:
     found, without = rates(disk, groups), rates(disk, groups, protect=0)
     assert found[-1] >= 0.85 * without[-1]
     assert found[0] >= 0.98 * without[0]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("disk", [SSD, FAST_SSD], ids=["135-mbps", "540-mbps"])
+def test_after_large_requests(disk: Client, seed: int) -> None:
+    """A buffered scan was alone, and its requests did not show the latency of the drive.
+
+    Two of 1 MiB are at the device.  The reads begin a second later.
+    """
+    scan, reads = {**SCAN, "iodepth": 2}, {**READS, "bytes": 8192, "iodepth": 8, "start": 1}
+    leaf = {**disk, "nr_requests": 256}
+    clients = tree([(100, scan), (100, reads)])
+    found = compete([leaf], *clients, seconds=19, warmup_s=9, seed=seed)
+    assert [one["part"] for one in found] == pytest.approx([0.5, 0.5], rel=0.1)
 
 
 @pytest.mark.parametrize("iodepth", [8, 16])
