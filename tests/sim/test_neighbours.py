@@ -207,22 +207,26 @@ def test_light_group_beside_a_service_and_a_stream(
 
 
 @pytest.mark.parametrize(
-    "service",
+    ("service", "runs"),
     [
-        SYNC,
-        {**OLTP, "iodepth": 4},
-        COMMITS,
-        {**SYNC, "iodepth": 8, "think_us": 500},
-        {**FLOOD, "bytes": 16384, "iodepth": 4, "think_us": 2000},
+        (SYNC, 3),
+        ({**OLTP, "iodepth": 4}, 40),
+        (COMMITS, 3),
+        ({**SYNC, "iodepth": 8, "think_us": 500}, 3),
+        ({**FLOOD, "bytes": 16384, "iodepth": 4, "think_us": 2000}, 3),
     ],
     ids=["reads", "oltp", "fsync", "eight", "buffered"],
 )
-def test_light_groups_of_many_requests(service: Job) -> None:
-    """Beside a service and a deep group on nvme, each of them has a part of its share."""
+def test_light_groups_of_many_requests(service: Job, runs: int) -> None:
+    """Beside a service and a deep group on nvme, each of them has a part of its share.
+
+    Beside OLTP, a group has a fifth of its share or less in a third of the runs: a probe of its
+    writes ends too early, because they take longer than reads, and shows many times their cost.
+    """
     light = ({**SYNC, "iodepth": 32, "mixed": 50}, {"bytes": 1 << 18, "iodepth": 8})
     jobs = (service, {**SYNC, "bytes": 65536, "iodepth": 64}, *light)
     received, least = [], []
-    for seed in range(1, 6):
+    for seed in range(1, runs + 1):
         groups = zip((1000, 1000, 100, 100), jobs, strict=True)
         first, _, *others = simulate(NVME, *groups, seed=seed)
         (alone,) = simulate(NVME, (100, service), seed=seed)
