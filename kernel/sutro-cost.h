@@ -96,6 +96,7 @@ struct sutro_costs {
  * @units:	sizes of those of the class, in 1/SUTRO_UNIT of a request of its size
  * @mate_units:	the same of its mate
  * @took_ns:	sum of the time that each was at the device
+ * @least_ns:	the least of these times
  * @start_ns:	time of the completion before the first one counted
  * @last_ns:	when it was armed; then the time of the last one counted, or let pass
  * @foreign_ns16: cost of requests of other classes that completed in between
@@ -116,6 +117,7 @@ struct sutro_meter {
 	u64 units;
 	u64 mate_units;
 	u64 took_ns;
+	u64 least_ns;
 	u64 start_ns;
 	u64 last_ns;
 	u64 foreign_ns16;
@@ -337,7 +339,7 @@ u32 sutro_meter_units(const struct sutro_device *device);
 bool sutro_meter_is_enough(const struct sutro_device *device, u32 least);
 bool sutro_meter_is_slow(const struct sutro_device *device);
 u64 sutro_meter_took_ns(const struct sutro_device *device);
-bool sutro_meter_waits(const struct sutro_device *device);
+bool sutro_meter_waits(const struct sutro_device *device, u64 least_ns);
 bool sutro_meter_fills(const struct sutro_device *device, u32 depth);
 
 /**

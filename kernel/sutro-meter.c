@@ -51,6 +51,7 @@ static void sutro_meter_begin(struct sutro_meter *meter, u64 now_ns)
 	meter->units = 0;
 	meter->mate_units = 0;
 	meter->took_ns = 0;
+	meter->least_ns = U64_MAX;
 	meter->foreign_ns16 = 0;
 	meter->start_ns = now_ns;
 	meter->last_ns = now_ns;
@@ -86,6 +87,7 @@ static bool sutro_meter_passes(struct sutro_meter *meter, u64 now_ns)
 void sutro_meter_complete(struct sutro_meter *meter,
 			  const struct sutro_sample *sample, u64 cost_ns16)
 {
+	u64 took_ns = sample->now_ns - sample->start_ns;
 	u64 elapsed_ns;
 	bool is_mate;
 
@@ -105,7 +107,8 @@ void sutro_meter_complete(struct sutro_meter *meter,
 		meter->mate_units += sutro_units(sample->class, sample->bytes);
 	else
 		meter->units += sutro_units(sample->class, sample->bytes);
-	meter->took_ns += sample->now_ns - sample->start_ns;
+	meter->took_ns += took_ns;
+	meter->least_ns = min(meter->least_ns, took_ns);
 	meter->last_ns = sample->now_ns;
 	elapsed_ns = meter->last_ns - meter->start_ns;
 	meter->done =
@@ -202,15 +205,18 @@ u64 sutro_meter_took_ns(const struct sutro_device *device)
 /**
  * sutro_meter_waits - did requests wait within the device?
  * @device:	the leaf, whose meter is done
+ * @least_ns:	the least time that one of a few took
  *
- * Return: true if they took twice as long as the latency of the device.
+ * Return: true if they took twice as long as the latency of the device, and a quarter longer than
+ * that: five take as much longer than four where one is served after another.
  */
-bool sutro_meter_waits(const struct sutro_device *device)
+bool sutro_meter_waits(const struct sutro_device *device, u64 least_ns)
 {
 	const struct sutro_meter *meter = &device->meter;
 	u64 latency_ns = sutro_cost_latency_ns(device);
 
-	return meter->took_ns >= 2 * latency_ns * meter->nr;
+	return meter->took_ns >=
+	       max(2 * latency_ns, least_ns + least_ns / 4) * meter->nr;
 }
 
 /**

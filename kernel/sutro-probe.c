@@ -26,13 +26,13 @@
  *     together, and at least 8 unless they take 80 ms.
  *
  * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until doubling it makes
- * requests no more than 3 % cheaper, and they take twice as long as the latency of the device: of
- * a few requests some meet in one channel by chance, and look no cheaper.  Where that latency is
- * wrong, doubling twice without a gain shows the same.  Large requests need 2
- * to 8, and 32 of 1 MiB would take 100 ms to fill: from 64 KiB on, and where requests cost more
- * than 4 ms, the ramp starts with 2.  With these costs, the lower one of the last two depths is
- * kept.  So it is where there are not enough requests for the last depth, but about a quarter more
- * than for the one before were in flight.  Every fourth probe ramps again, from half the depth.
+ * requests no more than 3 % cheaper, and they take twice as long as the device's latency and as the
+ * fastest one: of a few requests some meet in one channel by chance, and look no cheaper.  Where
+ * that latency is wrong, doubling twice without a gain shows the same.  Large requests need 2 to 8,
+ * and 32 of 1 MiB would take 100 ms to fill: from 64 KiB on, and where they cost more than 4 ms, a
+ * ramp starts with 2.  With these costs, the lower one of the last two depths is kept.  So it is
+ * where there are not enough requests for the last depth, but about a quarter more than at the one
+ * before.  Every fourth probe ramps again, from half the depth.
  *
  *	A bus of 33.75 MB/s, writes of 1 MiB: 31 ms each.  Two are let pass and four are
  *	timed, 186 ms; four and four, 248 ms, are no cheaper.  So the next probe takes
@@ -65,11 +65,10 @@
  *	a depth of 4, 165 us each, none is left.  50 reads follow, 78 us.  Then there are 54
  *	writes at a depth of 8, 73 us, 44 reads, and 25 writes at 16, which are no cheaper.
  *
- * Where that fails twice, the next probe is of both directions: requests of the mate are sent and
- * counted with those of k (sutro-meter.c).  The result depends on the mix, which varies, so from
- * the second one on the pause is 4 s.  Every fourth probe is of one direction again.
- *
- * A class that was measured keeps its cost while there are not enough requests.
+ * Where that fails twice, the next probe is of both directions, and so is the last turn if each had
+ * 4 in flight: requests of the mate are sent and counted with those of k (sutro-meter.c).  The
+ * result depends on the mix, which varies, so from the second one on the pause is 4 s.  Every 4th
+ * probe is of one direction again.  A class that was measured keeps its cost while there are few.
  *
  * sutro-due.c decides which class is probed, and when; sutro-result.c derives its cost from the
  * results.
@@ -304,6 +303,7 @@ static bool sutro_probe_is_bus(const struct sutro_probe *probe,
 static void sutro_probe_measured(struct sutro_probe *probe,
 				 struct sutro_device *device, u64 now_ns)
 {
+	u64 least_ns = sutro_probe_stepped(probe, device);
 	u32 depth = sutro_meter_depth(device);
 	u64 ns16 = sutro_meter_ns16(device);
 	bool few = probe->ramping && !sutro_meter_fills(device, probe->depth);
@@ -313,9 +313,8 @@ static void sutro_probe_measured(struct sutro_probe *probe,
 	bool saturated =
 		!probe->ramping || sutro_probe_is_bus(probe, device, ns16) ||
 		(flat && (probe->flat || device->amplification.has_cache ||
-			  sutro_meter_waits(device)));
+			  sutro_meter_waits(device, least_ns)));
 
-	probe->took_ns = probe->took_ns ?: sutro_meter_took_ns(device);
 	probe->of[probe->class].no_guests = !ns16;
 	probe->of[probe->class].units = sutro_meter_units(device);
 	if (!ns16 || (few && !saturated && probe->half_ns16 &&
@@ -381,7 +380,7 @@ static bool sutro_probe_resume(struct sutro_probe *probe,
 
 static void sutro_probe_begin(struct sutro_probe *probe,
 			      struct sutro_device *device, unsigned int class,
-			      u64 now_ns)
+			      bool both, u64 now_ns)
 {
 	struct sutro_probe_class *of = &probe->of[class];
 
@@ -391,7 +390,7 @@ static void sutro_probe_begin(struct sutro_probe *probe,
 	probe->active = true;
 	device->probing = true;
 	probe->class = class;
-	probe->mixed = of->mixed;
+	probe->mixed = of->mixed || both;
 	probe->paired = false;
 	probe->by_bytes = sutro_probe_is_by_bytes(probe, device, class);
 	probe->half_ns16 = 0;
@@ -416,23 +415,24 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 		return;
 	probe->begin_ns = now_ns;
 	probe->turns = 0;
-	sutro_probe_begin(probe, device, best, now_ns);
+	sutro_probe_begin(probe, device, best, false, now_ns);
 }
 
-/*
- * No more requests of a direction wait: those of the other one do, and when these are served,
- * there will be more of the first one.
- */
+/* Those of the other direction wait.  When they are served, there will be more of this one. */
 static void sutro_probe_turn(struct sutro_probe *probe,
 			     struct sutro_device *device, u64 now_ns)
 {
 	const struct sutro_probe_class *of = &probe->of[probe->class];
+	unsigned int mate = sutro_cost_mate(probe->class);
+	bool last;
 
 	if (probe->mixed || (of->nr && !of->unsaturated) ||
 	    probe->turns == SUTRO_PROBE_TURNS || !sutro_probe_has_mate(probe))
 		return;
 	probe->turns++;
-	sutro_probe_begin(probe, device, sutro_cost_mate(probe->class), now_ns);
+	last = probe->turns == SUTRO_PROBE_TURNS &&
+	       of->depth + probe->of[mate].depth >= 2 * SUTRO_PROBE_RAMP;
+	sutro_probe_begin(probe, device, mate, last, now_ns);
 }
 
 /*

@@ -58,6 +58,7 @@ struct sutro_peer {
  * @differs:	the last result is far from the cost that the ones before led to
  * @changed_ns:	when results from before were last dropped, 0 if never
  * @took_ns16:	how long each request took by its results
+ * @least_ns:	the least time that one took in a probe, 0 if not known
  * @most_ns16:	the most that it costs: @took_ns16 / @most_depth
  * @likely_ns16: less, if the last step of the ramp shows that the device could work on more
  * @most_depth:	with this many in flight
@@ -81,6 +82,7 @@ struct sutro_probe_class {
 	bool differs;
 	u64 changed_ns;
 	u64 took_ns16;
+	u64 least_ns;
 	u64 most_ns16;
 	u64 likely_ns16;
 	u32 most_depth;
@@ -206,6 +208,8 @@ int sutro_probe_due(struct sutro_probe *probe, struct sutro_device *device,
 
 /* sutro-result.c */
 u32 sutro_probe_spare16(const struct sutro_probe *probe, u64 ns16, u32 depth);
+u64 sutro_probe_stepped(struct sutro_probe *probe,
+			const struct sutro_device *device);
 void sutro_probe_learn(struct sutro_probe *probe, struct sutro_device *device,
 		       u64 now_ns);
 

@@ -308,6 +308,28 @@ static void sutro_result_renew(struct sutro_probe_class *of, u64 cost_ns16,
 	of->differs = differs && of->nr > 1;
 }
 
+/**
+ * sutro_probe_stepped - a step of a probe is over: how long do few of its requests take?
+ * @probe:	the probe
+ * @device:	the leaf, whose meter is done
+ *
+ * Return: the least time that one of the class ever took in a probe, in ns.  Large requests occupy
+ * all channels, so they do not meet in one of them by chance: 0.
+ */
+u64 sutro_probe_stepped(struct sutro_probe *probe,
+			const struct sutro_device *device)
+{
+	struct sutro_probe_class *of = &probe->of[probe->class];
+
+	probe->took_ns = probe->took_ns ?: sutro_meter_took_ns(device);
+	if (sutro_cost_class_bytes(probe->class) >= SUTRO_LINEAR_BYTES)
+		return 0;
+	if (!probe->mixed)
+		of->least_ns =
+			min(of->least_ns ?: U64_MAX, device->meter.least_ns);
+	return of->least_ns;
+}
+
 /*
  * The latency of the device is no longer than a request took while the fewest were in flight, less
  * its cost, of which an eighth is allowed for the error.  The cache of a device hides it.

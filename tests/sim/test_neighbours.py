@@ -207,33 +207,32 @@ def test_light_group_beside_a_service_and_a_stream(
 
 
 @pytest.mark.parametrize(
-    ("service", "runs"),
+    "service",
     [
-        (SYNC, 3),
-        ({**OLTP, "iodepth": 4}, 40),
-        (COMMITS, 3),
-        ({**SYNC, "iodepth": 8, "think_us": 500}, 3),
-        ({**FLOOD, "bytes": 16384, "iodepth": 4, "think_us": 2000}, 3),
+        SYNC,
+        {**OLTP, "iodepth": 4},
+        COMMITS,
+        {**SYNC, "iodepth": 8, "think_us": 500},
+        {**FLOOD, "bytes": 16384, "iodepth": 4, "think_us": 2000},
     ],
     ids=["reads", "oltp", "fsync", "eight", "buffered"],
 )
-def test_light_groups_of_many_requests(service: Job, runs: int) -> None:
-    """Beside a service and a deep group on nvme, each of them has a part of its share.
+def test_light_groups_of_many_requests(service: Job) -> None:
+    """Beside a service and a deep group on nvme, each of them has a part of its share in each run.
 
-    Beside OLTP, a group has a fifth of its share or less in a third of the runs: a probe of its
-    writes ends too early, because they take longer than reads, and shows many times their cost.
+    Writes take longer than reads, and one of them sends too few of a direction for a probe.
     """
     light = ({**SYNC, "iodepth": 32, "mixed": 50}, {"bytes": 1 << 18, "iodepth": 8})
     jobs = (service, {**SYNC, "bytes": 65536, "iodepth": 64}, *light)
     received, least = [], []
-    for seed in range(1, runs + 1):
+    for seed in range(1, 6):
         groups = zip((1000, 1000, 100, 100), jobs, strict=True)
         first, _, *others = simulate(NVME, *groups, seed=seed)
         (alone,) = simulate(NVME, (100, service), seed=seed)
         received.append(first["mean"] / alone["mean"])
         least.append(min(other["part"] for other in others))
     assert statistics.median(received) > 0.95 * 1000 / 2200
-    assert statistics.median(least) > 0.4 * 100 / 2200
+    assert min(least) > 0.4 * 100 / 2200
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
