@@ -3,10 +3,8 @@
  * Sutro I/O scheduler: protection of favoured groups with few requests.
  * sutro-protect.c, sutro-favoured.c, sutro-trial.c, sutro-window.c, sutro-part.c, sutro-gap.c,
  * sutro-think.c, sutro-away.c, sutro-volume.c, sutro-apart.c, sutro-excess.c and sutro-reserve.c
- * describe it.
- * struct sutro_core has this state, so the header includes none of theirs.
- *
- * Pure C, like sutro-core.h.  The caller serializes all calls.
+ * describe it.  struct sutro_core has this state, so the header includes none of theirs.  Pure C,
+ * like sutro-core.h.  The caller serializes all calls.
  */
 #ifndef SUTRO_CORE_PROTECT_H
 #define SUTRO_CORE_PROTECT_H
@@ -33,10 +31,7 @@ struct sutro_core;
  */
 #define SUTRO_PROTECT_SAMPLE 32U
 #define SUTRO_PROTECT_MOST_PART (SUTRO_PROTECT_WHOLE - SUTRO_PROTECT_SAMPLE)
-/*
- * Beside a protected group, others have busy_ns divided by this in flight; 2 and 4 are no
- * better.
- */
+/* Beside a protected group, others have busy_ns divided by this in flight; 2, 4 are no better. */
 #define SUTRO_PROTECT_BUSY 3
 /* Part that other groups have in any case, in shared windows or gaps. */
 #define SUTRO_PROTECT_LEAST 16U
@@ -104,6 +99,7 @@ enum sutro_window {
  * struct sutro_protect_sums - what protected groups received in windows of one kind
  * @time_ns:	length of the windows
  * @all_ns:	device time of the requests of all groups that completed
+ * @all_bytes:	their bytes, in the sums of a trial
  * @cost_ns:	that of protected groups
  * @took_us:	time from submission to completion of these requests
  * @nr:		how many completed, without flushes
@@ -113,6 +109,7 @@ enum sutro_window {
 struct sutro_protect_sums {
 	u64 time_ns;
 	u64 all_ns;
+	u64 all_bytes;
 	u64 cost_ns;
 	u64 took_us;
 	u64 nr;
@@ -150,6 +147,7 @@ struct sutro_phase_sum {
  * @ahead:	those of groups that are ahead (sutro-others.c)
  * @requests:	all of their requests
  * @used_ns:	device time of all requests that completed in shared windows
+ * @done_bytes:	&sutro_tunables.done_bytes
  * @used_nr:	how many
  * @withheld_ns: length of all reserved windows without requests of other groups
  * @share:	the share of the protected groups, of SUTRO_PROTECT_WHOLE
@@ -240,6 +238,7 @@ struct sutro_protect {
 	u32 ahead;
 	u32 requests;
 	u64 used_ns;
+	u64 done_bytes;
 	u32 used_nr;
 	u64 withheld_ns;
 	u64 share;
@@ -328,6 +327,7 @@ struct sutro_protect {
  * @slow_ns:	a request that takes longer is slow, 0 = not known
  * @trial_ns:	when its trial began, 0 = never
  * @from_ns:	&sutro_protect.used_ns then
+ * @from_bytes:	&sutro_protect.done_bytes then
  * @from_nr:	&sutro_protect.used_nr then
  * @from_shared_ns: the same of the time without reserved windows (sutro_trial_shared_ns())
  * @seen_ns:	&sutro_protect.used_ns up to which @due_ns is complete
@@ -384,6 +384,7 @@ struct sutro_group_protect {
 	u32 slow_ns;
 	u64 trial_ns;
 	u64 from_ns;
+	u64 from_bytes;
 	u64 from_shared_ns;
 	u32 from_nr;
 	u32 nr;
@@ -508,7 +509,6 @@ void sutro_protect_changed(struct sutro_core *core);
 void sutro_protect_release(struct sutro_core *core, u64 now_ns);
 u64 sutro_protect_share(struct sutro_core *core, bool begins, u32 *ret_depth,
 			u64 now_ns);
-
 u64 sutro_gap_needs_ns(const struct sutro_core *core, u64 cost_ns);
 
 /* sutro-volume.c */

@@ -42,6 +42,7 @@
  * @cached_ns:	device time that the data in the cache of a rotational device still need
  *		(sutro-destage.c)
  * @destaged_ns: when they have had it, if nothing else is sent
+ * @done_bytes:	bytes of all reads and writes that the device has completed
  * @protect:	percent of their service alone that protected groups shall receive,
  *		0 = none is protected (sutro-protect.c)
  * @probing:	a probe is going on: requests of all groups are needed
@@ -57,6 +58,7 @@ struct sutro_tunables {
 	u64 latency_ns;
 	u64 cached_ns;
 	u64 destaged_ns;
+	u64 done_bytes;
 	u32 protect;
 	bool probing;
 	bool guessing;

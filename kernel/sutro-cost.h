@@ -181,6 +181,7 @@ struct sutro_change {
  * @unseen:	requests complete that are not counted here: neither are they
  * @meter:	its meter
  * @done:	requests of each class that left the device, ever
+ * @done_bytes:	bytes of those that it has completed
  */
 struct sutro_device {
 	bool rotational;
@@ -213,6 +214,7 @@ struct sutro_device {
 	bool unseen;
 	struct sutro_meter meter;
 	u32 done[SUTRO_CLASSES];
+	u64 done_bytes;
 };
 
 /**

@@ -561,16 +561,15 @@ void sutro_probe_tunables(const struct sutro_probe *probe,
 	tunables->latency_ns = sutro_cost_latency_ns(device);
 	tunables->busy_ns = probe->active ? 0 : sutro_cost_busy_ns(device);
 	tunables->depth_ns = sutro_cost_depth_ns(device);
+	tunables->done_bytes = READ_ONCE(device->done_bytes);
 	if (device->rotational) {
 		tunables->cached_ns = device->destage.backlog_ns;
 		tunables->destaged_ns =
 			device->last_completion_ns + tunables->cached_ns;
 	}
+	tunables->depth_ns += sutro_probe_wide_ns(probe, tunables->depth_ns);
 	if (probe->active)
 		tunables->depth_ns = U64_MAX;
-	else
-		tunables->depth_ns +=
-			sutro_probe_wide_ns(probe, tunables->depth_ns);
 }
 
 /**

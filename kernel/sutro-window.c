@@ -108,6 +108,7 @@ void sutro_window_halve(struct sutro_protect_sums *sums)
 {
 	sums->time_ns /= 2;
 	sums->all_ns /= 2;
+	sums->all_bytes /= 2;
 	sums->cost_ns /= 2;
 	sums->took_us /= 2;
 	sums->nr /= 2;

@@ -20,6 +20,7 @@
  * @think_ns:	from the completion of the last one of them to the next ones
  * @next_ns:	when these arrive, 0 while there are any
  * @alone:	e sends no more
+ * @steady:	as many bytes complete in each moment
  * @slower:	the device takes this many times as long as its requests are charged
  * @a_nr:	requests of a that have completed
  * @e_nr:	those of e
@@ -32,6 +33,7 @@ struct bus {
 	u64 think_ns;
 	u64 next_ns;
 	bool alone;
+	bool steady;
 	unsigned int slower;
 	unsigned int a_nr;
 	unsigned int e_nr;
@@ -108,6 +110,8 @@ static void bus_run(struct bus *bus, u64 length_ns)
 			bus_serve(bus);
 		else
 			bus->t->now_ns += MS / 20;
+		if (bus->steady)
+			bus->t->core.tunables.done_bytes = bus->t->now_ns;
 	}
 }
 
@@ -159,6 +163,19 @@ static void sutro_test_slices_do_not_pay(struct kunit *test)
 	few_percent(&bus);
 	KUNIT_EXPECT_GE(test, 100 * bus.e_nr, 95 * without);
 	KUNIT_EXPECT_GT(test, bus.t->core.slices.rest_ns, 0);
+}
+
+/* They do if all transfer as much as without: the requests of a cost more than it is charged. */
+static void sutro_test_slices_transfer_as_much(struct kunit *test)
+{
+	struct bus bus;
+
+	bus_new(test, &bus, FEW, 3 * MS);
+	bus.t->core.tunables.group_idle_ns = 8 * MS;
+	bus.steady = true;
+	few_percent(&bus);
+	KUNIT_EXPECT_TRUE(test, sutro_is_fair(&bus.t->core));
+	KUNIT_EXPECT_EQ(test, bus.t->core.slices.rest_ns, 0);
 }
 
 /* One or two requests at once are not worth a try. */
@@ -287,6 +304,7 @@ static void sutro_test_slices_are_off(struct kunit *test)
 static struct kunit_case sutro_slices_cases[] = {
 	KUNIT_CASE(sutro_test_slices_pay),
 	KUNIT_CASE(sutro_test_slices_do_not_pay),
+	KUNIT_CASE(sutro_test_slices_transfer_as_much),
 	KUNIT_CASE(sutro_test_slices_of_two),
 	KUNIT_CASE(sutro_test_slices_beside_protected),
 	KUNIT_CASE(sutro_test_slices_anew),

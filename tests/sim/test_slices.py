@@ -9,6 +9,7 @@ import pytest
 from competing import SSD, WRITES, Client, compete, tree
 
 FAST_SSD: Client = {"kind": 1}
+CACHE: Client = {**SSD, "cache_kb": 16384}
 NVME: Client = {"kind": 2}
 SCAN: Client = {"bytes": 1048576, "iodepth": 8}
 READS: Client = {"random": 1, "bytes": 4096}
@@ -32,6 +33,21 @@ BUSY = {
     "reads-16k-one-large-read": (
         SSD,
         [(100, {**READS, "bytes": 16384, "iodepth": 4}), (100, {**SCAN, "iodepth": 1})],
+    ),
+    "reads-8k-one-large-write": (
+        SSD,
+        [(100, {**READS, "bytes": 8192, "iodepth": 8}), (100, {**WRITES, "iodepth": 1})],
+    ),
+    "reads-8k-one-large-write-cache": (
+        CACHE,
+        [(100, {**READS, "bytes": 8192, "iodepth": 8}), (100, {**WRITES, "iodepth": 1})],
+    ),
+    "writes-16k-one-large-read": (
+        SSD,
+        [
+            (100, {**READS, "bytes": 16384, "write": 1, "iodepth": 8}),
+            (100, {**SCAN, "iodepth": 1}),
+        ],
     ),
     "reads-8k-two-large-writes": (
         SSD,
