@@ -124,6 +124,13 @@ static void sutro_test_bounds_latency(struct kunit *test)
 	t->device.latency_ns = 6 * MS;
 	learn(t, SMALL, 60000, 8, SUTRO_PROBE_SPARE_MOST);
 	EXPECT_NEAR(test, t->device.latency_ns, 4 * 480000, 1000);
+	/* The fastest request of them shows more than the mean. */
+	t->probe.of[SMALL].least_ns = 400000;
+	learn(t, SMALL, 60000, 8, SUTRO_PROBE_SPARE_MOST);
+	EXPECT_NEAR(test, t->device.latency_ns, 4 * 400000, 1000);
+	t->device.latency_ns = 0;
+	learn(t, SMALL, 60000, 8, SUTRO_PROBE_SPARE_MOST);
+	EXPECT_NEAR(test, t->device.latency_ns, 4 * 400000, 1000);
 	/* Writes that the cache of a device takes show nothing. */
 	t->device.latency_ns = 6 * MS;
 	t->device.amplification.has_cache = true;

@@ -15,7 +15,7 @@ import scenes
 DRAWS = (*range(24), *range(draws.SYNC_FROM, draws.SYNC_FROM + 12))
 MISSED: set[int] = set()
 TRIOS = (*range(60), *range(draws.SYNC_FROM, draws.SYNC_FROM + 20))
-TRIOS_MISSED = {5, 21, 37, 1001, 1007}
+TRIOS_MISSED = {5, 21, 37, 1007}
 UNLIKE_MISSED = {7, 10, 47, 51}
 
 
