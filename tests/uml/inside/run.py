@@ -145,8 +145,7 @@ class Run:
         if not ended:
             raise SystemExit(f"{name} did not end within {limit_s} s")
         if job.returncode:
-            printed = Path(f"/tmp/{name}.out").read_text(errors="replace")[-2000:]
-            raise SystemExit(f"{name} failed ({job.returncode}); it printed:\n{printed}")
+            raise SystemExit(f"{name} failed ({job.returncode}); it printed:\n{printed(name)}")
         self.ended[name] = self.now_s()
         self.samples.append(now if last is first else last)
 
@@ -160,10 +159,14 @@ class Run:
         }
 
     def finish(self) -> dict[str, dict]:
-        """End all jobs, and collect the reports that fio writes at its end."""
+        """End all jobs, and collect the reports that fio writes at its end.
+
+        Without a job that has failed, the others would have had the disk for themselves."""
         jobs = {job["name"]: job for job in self.plan["jobs"]}
         for name, process in self.running.items():
-            if process.poll() is None:
+            if code := process.poll():
+                raise SystemExit(f"{name} failed ({code}); it printed:\n{printed(name)}")
+            if code is None:
                 self.signal(jobs[name], signal.SIGINT)
                 # A job that pauses handles it when it goes on.
                 self.signal(jobs[name], signal.SIGCONT)
@@ -177,11 +180,15 @@ class Run:
                     text = report.read_text()
                     reports[name] = json.loads(text[text.index("{") :])
                 except (OSError, ValueError) as error:
-                    printed = Path(f"/tmp/{name}.out").read_text(errors="replace")[-2000:]
                     raise SystemExit(
-                        f"{name}: no report of fio ({error}); it printed:\n{printed}"
+                        f"{name}: no report of fio ({error}); it printed:\n{printed(name)}"
                     ) from error
         return reports
+
+
+def printed(name: str) -> str:
+    """The last lines that a job printed."""
+    return Path(f"/tmp/{name}.out").read_text(errors="replace")[-2000:]
 
 
 def used(sample: dict, group: str) -> list[str]:
