@@ -19,7 +19,6 @@ struct sutro_core;
 /* Default of &sutro_tunables.protect, in percent. */
 #define SUTRO_PROTECT_DFL 97
 #define SUTRO_PROTECT_MAX 99
-
 /* The whole of a cycle, or of the device. */
 #define SUTRO_PROTECT_WHOLE 1024U
 /* Shares of single groups are parts of this: there may be hundreds of protected groups. */
@@ -38,7 +37,6 @@ struct sutro_core;
 /* Share of a class that others cannot precede. */
 #define SUTRO_PROTECT_MOST \
 	(SUTRO_PROTECT_WHOLE * (u64)SUTRO_AGE_PART / (SUTRO_AGE_PART + 1))
-
 /*
  * A request that is sent in a gap before the next one of its group has to fit in this many times:
  * estimates may be too low, and gaps would be filled up to their end.  With 1, five of 240 random
@@ -49,8 +47,8 @@ struct sutro_core;
 #define SUTRO_GAP_PATIENCE_NS (1000 * 1000 * 1000ULL)
 
 /*
- * A rotational device is kept for this long for a group that thinks, unless others can use that
- * time; others for longer (sutro-gap.c), as the floors of others pay less for it without seeks.
+ * A rotational device is kept this long for a group that thinks, unless others can use the time;
+ * others for longer (sutro-gap.c), as the floors of others pay less for it without seeks.
  */
 #define SUTRO_PROTECT_HOLD_SEEKS_US 32000ULL
 
@@ -147,7 +145,8 @@ struct sutro_phase_sum {
  * @ahead:	those of groups that are ahead (sutro-others.c)
  * @requests:	all of their requests
  * @used_ns:	device time of all requests that completed in shared windows
- * @done_bytes:	&sutro_tunables.done_bytes
+ * @shared_bytes: bytes that completed in shared windows
+ * @seen_bytes:	&sutro_tunables.done_bytes at the last completion
  * @used_nr:	how many
  * @withheld_ns: length of all reserved windows without requests of other groups
  * @share:	the share of the protected groups, of SUTRO_PROTECT_WHOLE
@@ -238,7 +237,8 @@ struct sutro_protect {
 	u32 ahead;
 	u32 requests;
 	u64 used_ns;
-	u64 done_bytes;
+	u64 shared_bytes;
+	u64 seen_bytes;
 	u32 used_nr;
 	u64 withheld_ns;
 	u64 share;
@@ -327,7 +327,7 @@ struct sutro_protect {
  * @slow_ns:	a request that takes longer is slow, 0 = not known
  * @trial_ns:	when its trial began, 0 = never
  * @from_ns:	&sutro_protect.used_ns then
- * @from_bytes:	&sutro_protect.done_bytes then
+ * @from_bytes:	&sutro_protect.shared_bytes then
  * @from_nr:	&sutro_protect.used_nr then
  * @from_shared_ns: the same of the time without reserved windows (sutro_trial_shared_ns())
  * @seen_ns:	&sutro_protect.used_ns up to which @due_ns is complete

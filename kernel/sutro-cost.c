@@ -508,7 +508,10 @@ u64 sutro_cost_complete(struct sutro_device *device, struct sutro_costs *group,
 	device->done[sample->class]++;
 	if (!sample->start_ns)
 		return 0;
-	WRITE_ONCE(device->done_bytes, device->done_bytes + sample->bytes);
+	/* The bytes of a discard are no transfer. */
+	if (sutro_cost_op(sample->class) != SUTRO_OTHER)
+		WRITE_ONCE(device->done_bytes,
+			   device->done_bytes + sample->bytes);
 	sample->now_ns = max(sample->now_ns, least_ns);
 	sample->start_ns = min(sample->start_ns, sample->now_ns);
 	if (device->rotational)

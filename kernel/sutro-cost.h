@@ -181,7 +181,7 @@ struct sutro_change {
  * @unseen:	requests complete that are not counted here: neither are they
  * @meter:	its meter
  * @done:	requests of each class that left the device, ever
- * @done_bytes:	bytes of those that it has completed
+ * @done_bytes:	bytes of all reads and writes that it has completed
  */
 struct sutro_device {
 	bool rotational;

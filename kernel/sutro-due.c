@@ -321,6 +321,7 @@ static void sutro_probe_renew(struct sutro_probe *probe,
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
 		struct sutro_probe_class *of = &probe->of[i];
 
+		of->least_ns = 0;
 		if (!of->nr)
 			continue;
 		of->nr = 0;

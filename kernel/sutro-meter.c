@@ -108,7 +108,7 @@ void sutro_meter_complete(struct sutro_meter *meter,
 	else
 		meter->units += sutro_units(sample->class, sample->bytes);
 	meter->took_ns += took_ns;
-	meter->least_ns = min(meter->least_ns, took_ns);
+	meter->least_ns = min(meter->least_ns, max(took_ns, 1ULL));
 	meter->last_ns = sample->now_ns;
 	elapsed_ns = meter->last_ns - meter->start_ns;
 	meter->done =
@@ -205,10 +205,10 @@ u64 sutro_meter_took_ns(const struct sutro_device *device)
 /**
  * sutro_meter_waits - did requests wait within the device?
  * @device:	the leaf, whose meter is done
- * @least_ns:	the least time that one of a few took
+ * @least_ns:	time of the fastest request of the class in probes, 0 = not compared
  *
- * Return: true if they took twice as long as the latency of the device, and a quarter longer than
- * that: five take as much longer than four where one is served after another.
+ * Return: true if their mean is at least twice the latency of the device, and 5/4 of @least_ns:
+ * where requests are served one after another, five take 5/4 of the time of four.
  */
 bool sutro_meter_waits(const struct sutro_device *device, u64 least_ns)
 {

@@ -26,9 +26,9 @@
  *     together, and at least 8 unless they take 80 ms.
  *
  * The depth that saturates the device is found by a ramp: 4, 8, 16 ... until doubling it makes
- * requests no more than 3 % cheaper, and they take twice as long as the device's latency and as the
- * fastest one: of a few requests some meet in one channel by chance, and look no cheaper.  Where
- * that latency is wrong, doubling twice without a gain shows the same.  Large requests need 2 to 8,
+ * requests no more than 3 % cheaper, and they wait in the device (sutro_meter_waits()): of a few
+ * requests some meet in one channel by chance, and look no cheaper.  Where the latency that is
+ * known is wrong, doubling twice without a gain shows the same.  Large requests need 2 to 8,
  * and 32 of 1 MiB would take 100 ms to fill: from 64 KiB on, and where they cost more than 4 ms, a
  * ramp starts with 2.  With these costs, the lower one of the last two depths is kept.  So it is
  * where there are not enough requests for the last depth, but about a quarter more than at the one
@@ -65,9 +65,9 @@
  *	a depth of 4, 165 us each, none is left.  50 reads follow, 78 us.  Then there are 54
  *	writes at a depth of 8, 73 us, 44 reads, and 25 writes at 16, which are no cheaper.
  *
- * Where that fails twice, the next probe is of both directions, and so is the last turn if each had
- * 4 in flight: requests of the mate are sent and counted with those of k (sutro-meter.c).  The
- * result depends on the mix, which varies, so from the second one on the pause is 4 s.  Every 4th
+ * Where that fails twice, the next probe is of both directions, and so is the last turn if 8 were
+ * in flight in both: requests of the mate are sent and counted with those of k (sutro-meter.c).
+ * The result depends on the mix, which varies, so the pause is 4 s from the 2nd one on.  Each 4th
  * probe is of one direction again.  A class that was measured keeps its cost while there are few.
  *
  * sutro-due.c decides which class is probed, and when; sutro-result.c derives its cost from the
@@ -418,7 +418,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	sutro_probe_begin(probe, device, best, false, now_ns);
 }
 
-/* Those of the other direction wait.  When they are served, there will be more of this one. */
+/* This direction has no more requests: go on with the other one, so that more of it arrive. */
 static void sutro_probe_turn(struct sutro_probe *probe,
 			     struct sutro_device *device, u64 now_ns)
 {

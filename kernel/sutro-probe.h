@@ -58,7 +58,7 @@ struct sutro_peer {
  * @differs:	the last result is far from the cost that the ones before led to
  * @changed_ns:	when results from before were last dropped, 0 if never
  * @took_ns16:	how long each request took by its results
- * @least_ns:	the least time that one took in a probe, 0 if not known
+ * @least_ns:	time of the fastest one in recent probes, 0 if not known
  * @most_ns16:	the most that it costs: @took_ns16 / @most_depth
  * @likely_ns16: less, if the last step of the ramp shows that the device could work on more
  * @most_depth:	with this many in flight

@@ -329,6 +329,10 @@ void sutro_protect_completed(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_protect *protect = &core->protect;
 	struct sutro_protect_sums *sums = &protect->sums[protect->clear];
 
+	if (!protect->clear)
+		protect->shared_bytes +=
+			core->tunables.done_bytes - protect->seen_bytes;
+	protect->seen_bytes = core->tunables.done_bytes;
 	if (!protect->clear || !sutro_group_protected(group))
 		sutro_trial_completed(core, group, nr, cost_ns, now_ns);
 	if (!sutro_protects(protect))

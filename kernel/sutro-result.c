@@ -70,9 +70,10 @@
  *	256 KiB cost 426 us.  With four writes in flight they seemed to cost 376 us, and a probe
  *	with eight had mostly reads.  With half of that, writes of 1 MiB had twice their share.
  *
- * A probe bounds the latency of the device, which was measured with whatever came first.  In its
- * first step the fewest requests are in flight, and nothing else: the latency is no longer than
- * they took, less their cost.  Other classes may have SUTRO_PROBE_LATENCY times as much.
+ * A probe bounds the latency of the device, which was measured with whatever came first: it is no
+ * longer than the fastest request of the class took, less its cost.  Of large requests, the mean of
+ * the first step counts, in which the fewest are in flight.  Other classes may have
+ * SUTRO_PROBE_LATENCY times as much.
  *
  *	A bus of 135 MB/s.  A buffered scan of 1 MiB begins, two requests at once: they take 12 ms,
  *	half of which counts as latency.  So 16 ms of work may be in flight, and nothing waits.
@@ -309,32 +310,36 @@ static void sutro_result_renew(struct sutro_probe_class *of, u64 cost_ns16,
 }
 
 /**
- * sutro_probe_stepped - a step of a probe is over: how long do few of its requests take?
+ * sutro_probe_stepped - note the times of a step that has ended
  * @probe:	the probe
  * @device:	the leaf, whose meter is done
  *
- * Return: the least time that one of the class ever took in a probe, in ns.  Large requests occupy
- * all channels, so they do not meet in one of them by chance: 0.
+ * One fast request, such as a hit in the cache of a drive, counts for some probes only: the time
+ * that is noted grows by an eighth with each.
+ *
+ * Return: time of the fastest request of the class in probes, in ns.  Large requests occupy all
+ * channels, so these do not meet in one of them by chance: 0.
  */
 u64 sutro_probe_stepped(struct sutro_probe *probe,
 			const struct sutro_device *device)
 {
 	struct sutro_probe_class *of = &probe->of[probe->class];
 
-	probe->took_ns = probe->took_ns ?: sutro_meter_took_ns(device);
+	if (!probe->took_ns) {
+		probe->took_ns = sutro_meter_took_ns(device);
+		of->least_ns += of->least_ns / 8;
+	}
 	if (sutro_cost_class_bytes(probe->class) >= SUTRO_LINEAR_BYTES)
 		return 0;
-	if (!probe->mixed)
+	if (!probe->mixed && device->meter.nr)
 		of->least_ns =
 			min(of->least_ns ?: U64_MAX, device->meter.least_ns);
 	return of->least_ns;
 }
 
 /*
- * The latency of the device is no longer than the fastest request took, or large ones while the
- * fewest were in flight, less the cost, of which an eighth is allowed for the error.  The cache of
- * a device hides it.  Where the latency is not known, this is it for now: the first read that could
- * show it may wait for writes that a cache has taken.
+ * Bound the latency of the device, see above.  The cache of a device hides it.  Where it is not
+ * known, small requests set it to the bound: the first read may wait for writes in a cache.
  *
  *	8 processes beside writes of 1 MiB that a cache takes.  A read of 8 KiB takes 0.38 ms in
  *	the first probe, and 3.9 ms later, when two requests are in flight.  With a latency of
@@ -353,7 +358,8 @@ static void sutro_probe_bound_latency(const struct sutro_probe *probe,
 	if (sutro_cost_op(probe->class) == SUTRO_WRITE &&
 	    device->amplification.has_cache)
 		return;
-	if (most_ns && (!device->latency_ns || most_ns < device->latency_ns))
+	if (most_ns &&
+	    (device->latency_ns ? most_ns < device->latency_ns : of->least_ns))
 		WRITE_ONCE(device->latency_ns, most_ns);
 }
 

@@ -21,8 +21,8 @@
  * and no backlog, all groups have slices for a moment, as with fairness=1.  They keep them if
  *
  *	- the group has SUTRO_SLICES_GAIN halves of the requests that it had in its trial, and
- *	- all groups together use the device by 1 / SUTRO_SLICES_LOSS less at most, or transfer
- *	  that much less.
+ *	- all groups together lose 1 / SUTRO_SLICES_LOSS of the device time that they used
+ *	  without slices at most, or of the bytes that they transferred.
  *
  * Otherwise they have none for SUTRO_SLICES_REST_NS, and for twice as long the next time.  Each
  * SUTRO_SLICES_LAST_NS they are without slices for a trial, for the load may have changed.
@@ -36,11 +36,11 @@
  * Device time is estimated, so the price may differ.  Without slices, the device counts as busy all
  * the time at least.  Requests of the group count as much as in its trial: fewer at the device seem
  * to cost more.  Few requests are charged less than a probe of them shows, as the device may serve
- * more at once.  So slices seem to leave it idle, but the bytes of all groups show the truth.
+ * more at once.  By these charges slices leave it idle.  Bytes need no estimate, and count, too.
  *
  *	a has 8 reads of 8 KiB, b one write of 1 MiB at a time.  A probe shows 61 us for a read,
  *	which is charged 43.  With slices, all use 0.79 to 0.84 in five tries, but transfer 129
- *	instead of 134 MB/s.  Without the rule about bytes, a had 0.08 of the device.
+ *	instead of 133 MB/s.  Without the rule about bytes, a had 0.1 of the device.
  *
  * While costs are guesses, as they are after a change of the device, charges show nothing: no try
  * begins after such a trial, and slices that were worth their price go on to their end.
@@ -65,7 +65,7 @@
 #define US 1000ULL
 #define MS (1000 * US)
 
-/* Slices cost at most this part of the use of the device without them, or later this one. */
+/* Slices cost at most this part of the use of the device, or of the bytes, or later this one. */
 #define SUTRO_SLICES_LOSS 8
 #define SUTRO_SLICES_LOSS_LATER 6
 /* A group for which others have slices has this many halves of its requests without them. */
@@ -192,7 +192,7 @@ static bool sutro_slices_gain(const struct sutro_core *core,
 	       SUTRO_SLICES_GAIN * own->shared.nr_seen * length_us;
 }
 
-/* Is an amount in @length_us, at its rate, less than one before by no more than slices may cost? */
+/* Is @amount in @length_us at least the part of the rate before that slices have to keep? */
 static bool sutro_slices_keep(const struct sutro_core *core, u64 amount,
 			      u64 length_us, u64 before, u64 before_us)
 {
@@ -208,7 +208,7 @@ static bool sutro_slices_fill(const struct sutro_core *core,
 			      const struct sutro_group_protect *own, u64 now_ns)
 {
 	const struct sutro_protect *protect = &core->protect;
-	u64 bytes = protect->done_bytes - own->from_bytes;
+	u64 kib = (protect->shared_bytes - own->from_bytes) >> 10;
 	u64 used_ns = protect->used_ns - own->from_ns;
 	/* At what they cost there: estimates are higher for few requests on an idle device. */
 	u64 cost_ns = 2 * own->shared.cost_ns * own->nr;
@@ -222,8 +222,8 @@ static bool sutro_slices_fill(const struct sutro_core *core,
 		used_ns -= min(used_ns, own->got_ns - cost_ns);
 	return sutro_slices_keep(core, div_u64(used_ns, US), length_us, all_us,
 				 before_us) ||
-	       sutro_slices_keep(core, bytes, length_us, own->shared.all_bytes,
-				 before_us);
+	       sutro_slices_keep(core, kib, length_us,
+				 own->shared.all_bytes >> 10, before_us);
 }
 
 /**

@@ -124,7 +124,7 @@ void sutro_trial_begin(const struct sutro_protect *protect,
 {
 	own->trial_ns = now_ns;
 	own->from_ns = protect->used_ns;
-	own->from_bytes = protect->done_bytes;
+	own->from_bytes = protect->shared_bytes;
 	own->from_nr = protect->used_nr;
 	own->from_shared_ns = now_ns - protect->withheld_ns;
 	own->seen_ns = protect->used_ns;
@@ -339,7 +339,7 @@ static void sutro_trial_look(struct sutro_core *core, struct sutro_group *group,
 	own->shared = (struct sutro_protect_sums){
 		.time_ns = sutro_trial_shared_ns(protect, own, now_ns),
 		.all_ns = protect->used_ns - own->from_ns,
-		.all_bytes = protect->done_bytes - own->from_bytes,
+		.all_bytes = protect->shared_bytes - own->from_bytes,
 		.cost_ns = own->got_ns,
 		.nr_seen = 2 * own->nr,
 	};
@@ -365,7 +365,6 @@ void sutro_trial_completed(struct sutro_core *core, struct sutro_group *group,
 	struct sutro_group_protect *own = group->protect;
 	u64 passed_ns;
 
-	protect->done_bytes = core->tunables.done_bytes;
 	if (!protect->clear) {
 		protect->used_ns += cost_ns;
 		protect->used_nr += nr;

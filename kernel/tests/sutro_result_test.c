@@ -132,6 +132,11 @@ static void sutro_test_bounds_latency(struct kunit *test)
 	t->device.latency_ns = 0;
 	learn(t, SMALL, 60000, 8, SUTRO_PROBE_SPARE_MOST);
 	EXPECT_NEAR(test, t->device.latency_ns, 4 * 400000, 1000);
+	/* Large requests do not show one that is not known. */
+	t->device.latency_ns = 0;
+	learn(t, sutro_cost_class(SUTRO_READ, 262144), 2 * MS, 2,
+	      SUTRO_PROBE_SPARE_MOST);
+	KUNIT_EXPECT_EQ(test, t->device.latency_ns, 0);
 	/* Writes that the cache of a device takes show nothing. */
 	t->device.latency_ns = 6 * MS;
 	t->device.amplification.has_cache = true;

@@ -213,6 +213,21 @@ static void sutro_test_trial_begins_late(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, t->a.protect->nr, 1);
 }
 
+/* Bytes that complete in reserved windows are no part of a trial. */
+static void sutro_test_trial_bytes(struct kunit *test)
+{
+	struct sutro_test *t = sutro_test_new(test, false);
+	struct sutro_protect *protect = &t->core.protect;
+
+	protect->clear = true;
+	t->core.tunables.done_bytes = 3000;
+	sutro_protect_completed(&t->core, &t->a, 1, MS, t->now_ns);
+	protect->clear = false;
+	t->core.tunables.done_bytes = 4000;
+	sutro_protect_completed(&t->core, &t->a, 1, MS, t->now_ns);
+	KUNIT_EXPECT_EQ(test, protect->shared_bytes, 1000);
+}
+
 /* Reserved time is counted late, and may be more than the time since the trial began. */
 static void sutro_test_trial_in_reserved_windows(struct kunit *test)
 {
@@ -283,6 +298,7 @@ static struct kunit_case sutro_trial_cases[] = {
 	KUNIT_CASE(sutro_test_trial_without_others),
 	KUNIT_CASE(sutro_test_trial_of_flushes),
 	KUNIT_CASE(sutro_test_trial_begins_late),
+	KUNIT_CASE(sutro_test_trial_bytes),
 	KUNIT_CASE(sutro_test_trial_in_reserved_windows),
 	KUNIT_CASE(sutro_test_trial_then_others),
 	KUNIT_CASE(sutro_test_trial_then_weight),
