@@ -218,9 +218,10 @@ def test_light_group_beside_a_service_and_a_stream(
     ids=["reads", "oltp", "fsync", "eight", "buffered"],
 )
 def test_light_groups_of_many_requests(service: Job) -> None:
-    """Beside a service and a deep group on nvme, each of them has a part of its share in each run.
+    """Beside a service and a deep group on nvme, each light group has 0.4 of its share in each run.
 
-    Writes take longer than reads, and one of them sends too few of a direction for a probe.
+    One of them reads and writes, with too few requests of each direction for a probe. Writes take
+    longer than reads.
     """
     light = ({**SYNC, "iodepth": 32, "mixed": 50}, {"bytes": 1 << 18, "iodepth": 8})
     jobs = (service, {**SYNC, "bytes": 65536, "iodepth": 64}, *light)

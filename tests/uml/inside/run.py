@@ -161,7 +161,7 @@ class Run:
     def finish(self) -> dict[str, dict]:
         """End all jobs, and collect the reports that fio writes at its end.
 
-        Without a job that has failed, the others would have had the disk for themselves."""
+        A job that failed before makes the run fail: the others had the disk alone since then."""
         jobs = {job["name"]: job for job in self.plan["jobs"]}
         for name, process in self.running.items():
             if code := process.poll():
