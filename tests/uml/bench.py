@@ -28,7 +28,8 @@ Metrics that compare runs of one scenario, besides goals `against` another sched
 
 A goal `x baseline` compares with the run of the same scheduler after the commands of `baseline`.
 With `runs`, the value is the worst one of the runs: the least for a goal with a lower bound, the
-largest for one with an upper bound; with both, the one that is farthest from the middle.
+largest for one with an upper bound; with both, the one that is farthest from the middle. With
+`median`, it is the one of which as many are worse as are better.
 """
 
 import json
@@ -274,7 +275,7 @@ def run_all(
                 else:
                     for comparison in comparisons:
                         comparison.print()
-                    results = worst(comparisons)
+                    results = of_runs(comparisons, median=scenario.median)
                 show.goals(results)
                 found += results
         except BaseException:
@@ -285,11 +286,12 @@ def run_all(
     return found
 
 
-def worst(comparisons: Sequence[Comparison]) -> list[Result]:
-    """The results of a scenario; of several runs, the worst for each goal, and all values."""
+def of_runs(comparisons: Sequence[Comparison], *, median: bool) -> list[Result]:
+    """The results of a scenario; of several runs, the worst for each goal or the one in the middle,
+    and all values."""
     found = []
     for results in zip(*(comparison.results() for comparison in comparisons), strict=True):
-        chosen = max(results, key=_distance)
+        chosen = sorted(results, key=_distance)[len(results) // 2 if median else -1]
         if chosen.goal and len(results) > 1:
             values = [number(one.value) for one in results]
             chosen = replace(chosen, detail=chosen.detail | {"values": values})

@@ -146,6 +146,7 @@ class Scenario(book.Scenario):
     disk: Annotated[Table, Model()]
     disks: Count = 1
     runs: Count = 1
+    median: bool = False
     nr_requests: Annotated[int, Range(2, 100000)]
     group: tuple[Group, ...]
     neighbour: tuple[Job, ...] = ()
