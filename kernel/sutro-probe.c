@@ -418,7 +418,7 @@ static void sutro_probe_choose(struct sutro_probe *probe,
 	sutro_probe_begin(probe, device, best, false, now_ns);
 }
 
-/* This direction has no more requests: go on with the other one, so that more of it arrive. */
+/* No request of this direction is left: go on with the other one, and more of this one come. */
 static void sutro_probe_turn(struct sutro_probe *probe,
 			     struct sutro_device *device, u64 now_ns)
 {
