@@ -34,7 +34,7 @@ PARTITIONS = (
     "until [ -b /dev/d0p2 ]; do sleep 0.01; done",
 )
 FILES = (
-    "mkfs.ext4 -q -E lazy_itable_init=1,nodiscard /dev/d0p2",
+    "mkfs.ext4 $EXT4 /dev/d0p2",
     "mkdir /tmp/fs; mount /dev/d0p2 /tmp/fs",
 )
 
