@@ -43,9 +43,9 @@
  *    classes, these are scaled so that the charges add up to the elapsed time, a
  *    quarter of the way.
  *
- * sutro-estimate.c estimates a class that was not measured.  A large request is a matter
- * of bytes: where a class from 64 KiB on was measured, those of its direction with too few
- * requests follow from it.
+ * sutro-estimate.c estimates a class that was not measured, and windows may show that it
+ * costs less.  A large request is a matter of bytes: where a class from 64 KiB on was measured,
+ * those of its direction with too few requests follow from it.
  *
  *	32 channels of 140 us, a bus of 205 MB/s, 128 KiB reads cost 640 us.  Four reads
  *	of 256 KiB saturate the bus, but there are no eight to show that.  They took 5.1 ms
@@ -258,24 +258,6 @@ static u64 sutro_window_open_ns16(const struct sutro_device *device)
 	return sum >> SUTRO_UNIT_SHIFT;
 }
 
-/**
- * sutro_cost_is_by_bytes - does the cost of a class follow from another one's?
- * @costs:	the table
- * @class:	from sutro_cost_class()
- *
- * Return: true if both are large, of one direction, and the other one was measured with enough
- * requests.
- */
-bool sutro_cost_is_by_bytes(const struct sutro_costs *costs, unsigned int class)
-{
-	unsigned int linear = ilog2(SUTRO_LINEAR_BYTES / SUTRO_SIZE_MIN_BYTES);
-	u32 closed = costs->measured & ~costs->bounded & ~BIT(class);
-	u32 large = (BIT(SUTRO_SIZES) - BIT(linear))
-		    << (class - class % SUTRO_SIZES);
-
-	return class % SUTRO_SIZES >= linear && closed & large;
-}
-
 /* The mean time that the requests of a class took in a window, by their units. */
 static u64 sutro_window_took_ns16(const struct sutro_device *device,
 				  unsigned int class)
@@ -302,6 +284,24 @@ static u64 sutro_window_most_ns16(const struct sutro_device *device,
 					sutro_cost_at_once16(device, class)));
 }
 
+/*
+ * Does a window show the cost of a class?  With @few, others have most of its charges.  A cost that
+ * another class of its direction limits (sutro-estimate.c) is corrected all the same, up to that
+ * limit; but not with a cache, where writes go on after their windows.
+ */
+static bool sutro_window_shows(const struct sutro_device *device,
+			       unsigned int class, bool few)
+{
+	u32 measured = device->costs.measured;
+
+	if (!device->window.units_of[class] ||
+	    !sutro_cost_class_is_open(device, class))
+		return false;
+	if (!(measured & BIT(class)) && measured & sutro_cost_direction(class))
+		return !device->amplification.has_cache;
+	return !few;
+}
+
 /* The device was not busy for the whole window: no request costs more than it took. */
 static void sutro_window_limit(struct sutro_device *device)
 {
@@ -310,8 +310,7 @@ static void sutro_window_limit(struct sutro_device *device)
 	for (i = 0; i < SUTRO_OTHER * SUTRO_SIZES; i++) {
 		u64 most_ns16, ns16 = sutro_cost_ns16(&device->costs, false, i);
 
-		if (!device->window.units_of[i] ||
-		    !sutro_cost_class_is_open(device, i))
+		if (!sutro_window_shows(device, i, false))
 			continue;
 		most_ns16 = sutro_window_most_ns16(device, i);
 		if (most_ns16 < ns16)
@@ -326,21 +325,21 @@ static void sutro_window_learn(struct sutro_device *device, u64 elapsed_ns)
 	u64 open = sutro_window_open_ns16(device);
 	u64 closed =
 		device->window.cost_ns16 - min(device->window.cost_ns16, open);
+	bool few = open <= closed;
 	unsigned int i;
 
 	/* The open classes used too little of the window to derive their cost from it. */
-	if (open <= closed) {
+	if (few) {
 		sutro_change_learn(device, div_u64(elapsed_ns, 1000));
 		sutro_amplification_learn(device, elapsed_ns16);
-		return;
 	}
-	if (elapsed_ns16 <= closed)
+	if (elapsed_ns16 <= (few ? open + closed : closed))
 		return;
 	for (i = 0; i < SUTRO_CLASSES; i++) {
 		u64 units = device->window.units_of[i];
 		u64 ns16 = sutro_cost_ns16(&device->costs, false, i), new;
 
-		if (!units || !sutro_cost_class_is_open(device, i))
+		if (!sutro_window_shows(device, i, few))
 			continue;
 		if (sutro_window_is_of(device, i, ns16)) {
 			new = div64_u64(elapsed_ns16 << SUTRO_UNIT_SHIFT,

@@ -290,6 +290,34 @@ static inline void sutro_cost_set(struct sutro_costs *costs, unsigned int class,
 	costs->known |= BIT(class);
 }
 
+/**
+ * sutro_cost_direction - the classes of a class's direction
+ * @class:	from sutro_cost_class()
+ *
+ * Return: a bit for each of them.
+ */
+static inline u32 sutro_cost_direction(unsigned int class)
+{
+	return GENMASK(SUTRO_SIZES - 1, 0) << (class - class % SUTRO_SIZES);
+}
+
+/**
+ * sutro_cost_clear - drop the costs of some classes
+ * @costs:	the table
+ * @classes:	a bit for each of them; others than reads and writes are kept
+ */
+static inline void sutro_cost_clear(struct sutro_costs *costs, u32 classes)
+{
+	unsigned int i;
+
+	for (i = 0; i < SUTRO_READ_WRITE_CLASSES; i++) {
+		if (!(classes & BIT(i)))
+			continue;
+		costs->ns16[i] = 0;
+		costs->known &= ~BIT(i);
+	}
+}
+
 bool sutro_cost_is_by_bytes(const struct sutro_costs *costs,
 			    unsigned int class);
 void sutro_cost_measured(struct sutro_device *device, unsigned int class,

@@ -189,13 +189,8 @@ void sutro_prior_read(const struct sutro_device *device,
 static void sutro_prior_drop(struct sutro_device *device)
 {
 	struct sutro_costs *costs = &device->costs;
-	unsigned int i;
 
-	for (i = 0; i < SUTRO_READ_WRITE_CLASSES; i++)
-		if (costs->prior & BIT(i)) {
-			costs->ns16[i] = 0;
-			costs->known &= ~BIT(i);
-		}
+	sutro_cost_clear(costs, costs->prior);
 	costs->prior = 0;
 	device->prior.waits = 0;
 }

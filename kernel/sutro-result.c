@@ -239,8 +239,10 @@ static void sutro_probe_bound(struct sutro_probe *probe,
 	sutro_prior_judge(device, class, of->most_ns16, of->most_ns16);
 	costs->measured &= ~BIT(class);
 	costs->bounded &= ~BIT(class);
-	if (sutro_cost_is_by_bytes(costs, class))
+	if (sutro_cost_is_by_bytes(costs, class)) {
+		sutro_cost_clear(costs, BIT(class));
 		return;
+	}
 	ns16 = sutro_by_bytes_ns16(costs, class);
 	if (ns16) {
 		sutro_cost_measured(device, class, min(ns16, of->most_ns16), 0);
@@ -271,21 +273,35 @@ static void sutro_probe_bound_others(struct sutro_probe *probe,
 			sutro_probe_bound(probe, device, i);
 }
 
-/* @ns16: its cost if there were enough requests, or nearly */
-static void sutro_probe_set(struct sutro_probe *probe,
-			    struct sutro_device *device, unsigned int class,
-			    u64 ns16)
-{
-	if (probe->of[class].bounded)
-		sutro_probe_bound(probe, device, class);
-	else
-		sutro_cost_measured(device, class, ns16, 0);
-}
-
 /* Is a result, or a cost, more than 1.5 times the other? */
 static bool sutro_result_differs(u64 a_ns16, u64 b_ns16)
 {
 	return 2 * a_ns16 > 3 * b_ns16 || 2 * b_ns16 > 3 * a_ns16;
+}
+
+/*
+ * @ns16: its cost if there were enough requests, or nearly.  Results of windows for other classes
+ * of its direction rest on the costs that were measured: they are dropped when one of these
+ * changes.
+ */
+static void sutro_probe_set(struct sutro_probe *probe,
+			    struct sutro_device *device, unsigned int class,
+			    u64 ns16)
+{
+	struct sutro_costs *costs = &device->costs;
+	u64 before_ns16 = sutro_cost_ns16(costs, false, class);
+	bool is_first = !(costs->measured & BIT(class));
+
+	if (probe->of[class].bounded)
+		sutro_probe_bound(probe, device, class);
+	else
+		sutro_cost_measured(device, class, ns16, 0);
+	if (is_first ||
+	    sutro_result_differs(before_ns16,
+				 sutro_cost_ns16(costs, false, class)))
+		sutro_cost_clear(costs,
+				 sutro_cost_direction(class) &
+					 ~(costs->measured | costs->prior));
 }
 
 /* If the last two results agree, and are far from the cost, the others are of the past. */

@@ -232,6 +232,32 @@ static void sutro_test_mixed(struct kunit *test)
 }
 
 /*
+ * Small writes were measured, large ones are too few for that.  Windows show that these cost 5 ms
+ * instead of 64 times a small one.
+ */
+static void sutro_test_mixed_with_measured(struct kunit *test)
+{
+	unsigned int classes[2] = { sutro_cost_class(SUTRO_WRITE, 4096),
+				    sutro_cost_class(SUTRO_WRITE, 1 << 18) };
+	struct sutro_device *device = device_new(test, false);
+	static const u64 true_ns[2] = { 700 * US, 5 * MS };
+
+	sutro_cost_measured(device, classes[0], true_ns[0] << SUTRO_NS16_SHIFT,
+			    0);
+	KUNIT_EXPECT_EQ(test, sutro_cost_class_ns(device, classes[1]),
+			64 * true_ns[0]);
+	feed(device, 1000 * MS, 2000, classes, true_ns, 2);
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, classes[1]), true_ns[1],
+		    true_ns[1] / 20);
+	/* Windows in which small ones have most of the charges show when this is too low. */
+	sutro_cost_set(&device->costs, classes[1],
+		       100 * US << SUTRO_NS16_SHIFT);
+	feed(device, 20 * 1000 * MS, 2000, classes, true_ns, 2);
+	EXPECT_NEAR(test, sutro_cost_class_ns(device, classes[1]), true_ns[1],
+		    true_ns[1] / 20);
+}
+
+/*
  * A few requests that trickle in while the device sleeps look like a window of
  * seconds: no class is estimated to cost more than its requests took.
  */
@@ -487,6 +513,7 @@ static struct kunit_case sutro_cost_cases[] = {
 	KUNIT_CASE(sutro_test_slow_device),
 	KUNIT_CASE(sutro_test_bytes),
 	KUNIT_CASE(sutro_test_mixed),
+	KUNIT_CASE(sutro_test_mixed_with_measured),
 	KUNIT_CASE(sutro_test_trickle),
 	KUNIT_CASE(sutro_test_idle_device),
 	KUNIT_CASE(sutro_test_few_writes),

@@ -112,6 +112,28 @@ static void sutro_test_keeps_cost_of_windows(struct kunit *test)
 	expect_cost(t, SMALL, 80000);
 }
 
+/* The result of windows for a class counts until the cost that it rests on has changed. */
+static void sutro_test_drops_cost_of_windows(struct kunit *test)
+{
+	struct result_test *t = result_test_new(test);
+
+	learn(t, SMALL, 80000, 64, SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, LARGE, 16 * 80000);
+	sutro_cost_set(&t->device.costs, LARGE, 300000 << SUTRO_NS16_SHIFT);
+	expect_cost(t, LARGE, 300000);
+	learn(t, SMALL, 90000, 64, SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, LARGE, 300000);
+	learn(t, SMALL, 200000, 64, SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, LARGE, 16 * 200000);
+	sutro_cost_set(&t->device.costs, LARGE, 300000 << SUTRO_NS16_SHIFT);
+	/* Another class was measured for the first time: a write, and a read. */
+	learn(t, WRITE, 500000, 64, SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, LARGE, 300000);
+	learn(t, sutro_cost_class(SUTRO_READ, 8192), 400000, 64,
+	      SUTRO_PROBE_SPARE_NONE);
+	expect_cost(t, LARGE, 8 * 400000);
+}
+
 /* Eight reads of 60 us at once take 0.48 ms: so the latency is 1.7 ms at most. */
 static void sutro_test_bounds_latency(struct kunit *test)
 {
@@ -347,6 +369,7 @@ static void sutro_test_one_tag(struct kunit *test)
 static struct kunit_case sutro_result_cases[] = {
 	KUNIT_CASE(sutro_test_write_like_read),
 	KUNIT_CASE(sutro_test_keeps_cost_of_windows),
+	KUNIT_CASE(sutro_test_drops_cost_of_windows),
 	KUNIT_CASE(sutro_test_bounds_latency),
 	KUNIT_CASE(sutro_test_bytes_of_few_large),
 	KUNIT_CASE(sutro_test_nearly_enough),

@@ -26,6 +26,7 @@ NEAR = {"kind": 2, "channels": 16}
 NORMAL = {"read_us": 70, "write_us": 200, "bus_kbps": 1_000_000}
 FAST = {"read_us": 17, "write_us": 50, "bus_kbps": 4_000_000}
 QUARTER = {"read_us": 280, "write_us": 800, "bus_kbps": 250_000}
+SLOW_PAGES = {"read_us": 584, "write_us": 2768, "channels": 4, "bus_kbps": 50_000}
 FULL = {"read_us": 1200, "write_us": 12_000, "bus_kbps": 50_000}
 CARD = {"read_us": 500, "write_us": 4000, "channels": 1, "bus_kbps": 20_000, "queue_depth": 1}
 
@@ -143,6 +144,27 @@ def test_small_reads_that_occupy_a_channel(disk: dict[str, int], depth: int) -> 
     runs = [[one["part"] for one in simulate(disk, *groups, seed=seed)] for seed in (1, 2, 3)]
     parts = [median(part) for part in zip(*runs, strict=True)]
     assert parts == pytest.approx([1 / 2, 1 / 3, 1 / 6], rel=0.1)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_large_writes_among_small_requests(seed: int) -> None:
+    """Four writes of 64 KiB of a stream are merged, so that there is never enough for a probe.
+
+    A page of 4 KiB costs 0.7 ms, and 256 KiB cost 5 ms, not 64 pages.
+    """
+    stream = {"cgroup": 1, "write": 1, "bytes": 1 << 16, "iodepth": 4}
+    few = {"cgroup": 1, "random": 1, "mixed": 50, "bytes": 1 << 15, "iodepth": 2}
+    reads = {**SYNC, "cgroup": 1, "iodepth": 16}
+    deep = {**SYNC, "cgroup": 2, "mixed": 50, "iodepth": 200}
+    client, *_ = compete(
+        [{"kind": 1, "nr_requests": 256, **SLOW_PAGES}],
+        [{"weight": 200}, {"weight": 100}],
+        [stream, few, reads, deep],
+        seconds=12,
+        warmup_s=4,
+        seed=seed,
+    )
+    assert client["part"] == pytest.approx(2 / 3, rel=0.05)
 
 
 def test_few_large_reads_that_fill_the_bus() -> None:
